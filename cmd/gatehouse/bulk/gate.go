@@ -28,7 +28,7 @@ type gate struct {
 	until    time.Time // end of the pause
 	shrunk   time.Time // when limit was halved last
 	failures int       // rounds in a row that failed
-	success  time.Time // of the last one, or of the first request
+	failing  time.Time // of the first failure since the last success; zero = none
 }
 
 // ticket is a request that waits.
@@ -43,9 +43,6 @@ func newGate() *gate { return &gate{limit: firstLimit} }
 func (g *gate) enter(ctx context.Context, number int64) error {
 	mine := ticket{number, make(chan struct{})}
 	g.mu.Lock()
-	if g.success.IsZero() {
-		g.success = time.Now()
-	}
 	place, _ := slices.BinarySearchFunc(g.waiting, mine, ticket.compare)
 	g.waiting = slices.Insert(g.waiting, place, mine)
 	g.admit()
@@ -86,20 +83,24 @@ func (g *gate) succeed() {
 		growth /= g.limit
 	}
 	g.limit = min(maxLimit, g.limit+growth)
-	g.failures, g.success = 0, time.Now()
+	g.failures, g.failing = 0, time.Time{}
 	g.inFlight--
 	g.admit()
 }
 
 // fail ends a request that began at a time and has to be repeated, at the earliest after wait; 0 =
 // the server did not say when. partly says that some of it succeeded. Requests of one round count
-// as one failure. It returns for how long none has succeeded.
+// as one failure. It returns for how long all have failed. That begins with a failure, not with the
+// last success: this process may have been stopped in between.
 func (g *gate) fail(began time.Time, wait time.Duration, partly bool) (without time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	if partly {
-		g.failures, g.success = 0, now
+		g.failures, g.failing = 0, time.Time{}
+	}
+	if g.failing.IsZero() {
+		g.failing = now
 	}
 	if !began.Before(g.shrunk) {
 		g.limit, g.shrunk = max(1, g.limit/2), now
@@ -120,5 +121,5 @@ func (g *gate) fail(began time.Time, wait time.Duration, partly bool) (without t
 	}
 	g.inFlight--
 	g.admit()
-	return now.Sub(g.success)
+	return now.Sub(g.failing)
 }

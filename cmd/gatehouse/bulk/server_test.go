@@ -3,6 +3,7 @@ package bulk_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -32,6 +33,9 @@ type fake struct {
 	most    int
 	refused []time.Time
 	key     string
+	silent  bool          // requests end with their context only
+	stopped time.Duration // of the third request, which fails then
+	calls   int
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,7 +48,17 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.flying++
 	f.most = max(f.most, f.flying)
 	f.key = r.Header.Get("X-Api-Key")
+	f.calls++
+	stops := f.calls == 3 && f.stopped > 0
 	f.mu.Unlock()
+	if stops {
+		time.Sleep(f.stopped)
+		return nil, io.ErrUnexpectedEOF
+	}
+	if f.silent {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	time.Sleep(20 * time.Millisecond)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,6 +206,29 @@ func TestLongOutage(t *testing.T) {
 	}
 }
 
+// TestStoppedProcess has a request that ends long after the last success, as it does when the process
+// was stopped for a while. That is the first failure, not an outage.
+func TestStoppedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok, stopped: time.Hour}
+		if end, err := ask(t, f, &numbers{end: 5000}, &sequence{t: t}); err != nil || end.Rows != 5000 {
+			t.Errorf("got %+v and error %v, want 5000 rows", end, err)
+		}
+	})
+}
+
+// TestSilentServer has a server that takes requests and never responds.
+func TestSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok, silent: true}
+		began := time.Now()
+		_, err := ask(t, f, &numbers{end: 1}, io.Discard)
+		if took := time.Since(began); err == nil || took > 36*time.Minute {
+			t.Errorf("got error %v after %s, want one", err, took)
+		}
+	})
+}
+
 func TestRetryAfter(t *testing.T) {
 	for value, want := range map[string][2]time.Duration{ // between which the pause has to be
 		"7": {7 * time.Second, 8 * time.Second}, "3600": {2 * time.Minute, 3 * time.Minute},
@@ -307,6 +344,18 @@ func TestGarbledResponses(t *testing.T) {
 		"a result without an address": func(text string) string {
 			return strings.Replace(text, `"ip":"20.0.0.0"`, `"ip":"everywhere"`, 1)
 		},
+		"no JSON for strict readers": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, `nan`, 1)
+		},
+		"control characters": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, "\"\x1b[31m\"", 1)
+		},
+		"no UTF-8": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, "\"\xff\"", 1)
+		},
+		"a long line": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, `"`+strings.Repeat("a", 9<<10)+`"`, 1)
+		},
 		"an error without a code": func(text string) string {
 			return strings.Replace(text, first, `{"ok":false,"query":"20.0.0.0",`, 1)
 		},
@@ -363,4 +412,31 @@ func TestRefusedRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSummaryOfLongNames counts names together that are too long to be kept.
+func TestSummaryOfLongNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok, asked: map[string]int{}}
+		f.item = func(query string) string {
+			return fmt.Sprintf(`{"ok":true,"query":%q,"ip":%q,"network":{"as":%q}}`, query, query,
+				strings.Repeat(query, 100))
+		}
+		s := bulk.NewSummary()
+		in, err := bulk.NewInput(&numbers{end: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := s.Plan()
+		source := bulk.NewServer(bulk.ServerConfig{URL: "http://server", Plan: plan,
+			Client: &http.Client{Transport: f}, Patience: time.Minute})
+		_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Plan: plan, Source: source,
+			Layout: bulk.Layout{Kind: bulk.Lines}, Output: io.Discard, Workers: 1, MaxRows: 50,
+			MaxErrors: -1, Summary: s})
+		var out bytes.Buffer
+		if err = errors.Join(err, s.WriteJSON(&out)); err != nil ||
+			!strings.Contains(out.String(), `"as":[{"name":"other","rows":50}]`) {
+			t.Errorf("got error %v and %s, want 50 rows of others", err, &out)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +13,17 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 
 	"gatehouse/actors/geo"
 )
 
-const maxLine = 64 << 10 // bytes of a line of a response
+// answerTime is how long a server may take that is in order.
+const answerTime = 5 * time.Second
+
+const maxLine = 8 << 10 // bytes of a line of a response; many lines are in memory
 
 // reply is what became of a request.
 type reply struct {
@@ -40,6 +45,8 @@ func (s *Server) post(ctx context.Context, batch []*question) reply {
 	if s.config.Plan.details {
 		path += "?details=1"
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Patience+answerTime)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
 		return reply{err: &refusedError{message: "the address of the server is wrong"}}
@@ -104,6 +111,9 @@ func (s *Server) readLine(lines *bufio.Scanner, parser *fastjson.Parser, q *ques
 	r *reply) error {
 	if !lines.Scan() {
 		return cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+	}
+	if !utf8.Valid(lines.Bytes()) || !json.Valid(lines.Bytes()) {
+		return errGarbled // fastjson accepts some malformed JSON
 	}
 	item, err := parser.ParseBytes(lines.Bytes())
 	if err != nil || !fits(q.query, item) {
