@@ -26,7 +26,7 @@ const (
 // Server is the Source that asks a server.
 type Server struct {
 	config  ServerConfig
-	gate    *gate
+	limiter *limiter
 	window  window
 	batches atomic.Int64 // so far
 	parsers fastjson.ParserPool
@@ -47,7 +47,7 @@ type ServerConfig struct {
 
 // NewServer returns a Source that asks a server.
 func NewServer(c ServerConfig) *Server {
-	return &Server{config: c, gate: newGate(),
+	return &Server{config: c, limiter: newLimiter(),
 		window: window{known: map[geo.Query]*question{}}}
 }
 
@@ -125,7 +125,7 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 // ask asks the batch with a number until all of it is answered.
 func (s *Server) ask(ctx context.Context, number int64, batch []*question) error {
 	for len(batch) > 0 {
-		if err := s.gate.enter(ctx, number); err != nil {
+		if err := s.limiter.acquire(ctx, number); err != nil {
 			return err
 		}
 		began := time.Now()
@@ -135,18 +135,18 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 		var refused *refusedError
 		switch {
 		case errors.As(r.err, &refused):
-			s.gate.succeed()
+			s.limiter.succeed()
 			return r.err
 		case ctx.Err() != nil:
-			s.gate.succeed()
+			s.limiter.succeed()
 			return ctx.Err()
 		case r.err == nil && !r.busy:
-			s.gate.succeed()
+			s.limiter.succeed()
 			if err := sleep(ctx, r.wait, len(batch) > 0); err != nil {
 				return err
 			}
 		default:
-			without, reason := s.gate.fail(began, r.wait, r.some), cause(r.err)
+			without, reason := s.limiter.fail(began, r.wait, r.some), cause(r.err)
 			if without > s.config.Patience {
 				return fmt.Errorf("no answer in %s: %w", s.config.Patience, reason)
 			}

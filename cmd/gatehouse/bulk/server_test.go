@@ -23,15 +23,15 @@ var lines = flag.Int("lines", 20_000, "lines of TestOutages")
 
 // fake is a server in memory. serve returns the status of a request; 200 = answer it.
 type fake struct {
-	mu      sync.Mutex
-	serve   func(h http.Header) int
-	item    func(query string) string // JSON of a query's item; nil = a result
-	body    func(text string) string  // changes a response; nil = leave it
-	asked   map[string]int
-	flying  int
-	most    int
-	refused []time.Time
-	key     string
+	mu       sync.Mutex
+	serve    func(h http.Header) int
+	item     func(query string) string // JSON of a query's item; nil = a result
+	body     func(text string) string  // changes a response; nil = leave it
+	asked    map[string]int
+	inFlight int
+	most     int
+	refused  []time.Time
+	key      string
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -41,14 +41,14 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("got %d queries for %s, %w", len(queries), r.URL, err)
 	}
 	f.mu.Lock()
-	f.flying++
-	f.most = max(f.most, f.flying)
+	f.inFlight++
+	f.most = max(f.most, f.inFlight)
 	f.key = r.Header.Get("X-Api-Key")
 	f.mu.Unlock()
 	time.Sleep(20 * time.Millisecond)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flying--
+	f.inFlight--
 	response := &http.Response{Header: http.Header{}, Request: r}
 	response.StatusCode = f.serve(response.Header)
 	var out strings.Builder
@@ -227,7 +227,7 @@ func TestInFlight(t *testing.T) {
 		}
 		room := &fake{}
 		room.serve = func(http.Header) int {
-			if room.flying >= 3 {
+			if room.inFlight >= 3 {
 				return http.StatusTooManyRequests
 			}
 			return http.StatusOK
