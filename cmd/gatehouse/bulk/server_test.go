@@ -30,8 +30,10 @@ type fake struct {
 	asked    map[string]int
 	inFlight int
 	most     int
-	refused  []time.Time
+	refused  int      // requests that got another status
+	fields   []string // of the output; nil = the city
 	key      string
+	query    string // of the last request's URL
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -43,7 +45,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	f.inFlight++
 	f.most = max(f.most, f.inFlight)
-	f.key = r.Header.Get("X-Api-Key")
+	f.key, f.query = r.Header.Get("X-Api-Key"), r.URL.RawQuery
 	f.mu.Unlock()
 	time.Sleep(20 * time.Millisecond)
 	f.mu.Lock()
@@ -53,11 +55,11 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.StatusCode = f.serve(response.Header)
 	var out strings.Builder
 	if response.StatusCode == 0 {
-		f.refused = append(f.refused, time.Now())
+		f.refused++
 		return nil, io.ErrUnexpectedEOF
 	}
 	if response.StatusCode != http.StatusOK {
-		f.refused = append(f.refused, time.Now())
+		f.refused++
 		out.WriteString(`{"ok":false,"error":"overloaded","message":"no"}`)
 	} else {
 		for _, query := range queries {
@@ -90,7 +92,10 @@ func ask(t *testing.T, f *fake, input io.Reader, output io.Writer) (bulk.Positio
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := bulk.NewPlan(bulk.CSV, []string{"city"}, true)
+	if f.fields == nil {
+		f.fields = []string{"city"}
+	}
+	plan, err := bulk.NewPlan(bulk.CSV, f.fields, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +240,7 @@ func TestInFlight(t *testing.T) {
 		if _, err := ask(t, room, &numbers{end: 20_000}, io.Discard); err != nil || room.most > 16 {
 			t.Errorf("got error %v and at most %d requests at a server for 3, want few", err, room.most)
 		}
-		if n := len(room.refused); n > 200 {
+		if n := room.refused; n > 200 {
 			t.Errorf("got %d refusals for 400 requests, want few", n)
 		}
 	})
@@ -253,9 +258,83 @@ func TestDuplicatesAreAskedOnce(t *testing.T) {
 	})
 }
 
-func TestItemErrors(t *testing.T) {
+// TestLastQueriesAreRemembered repeats 100 queries at the end that are among the last 16,384, and
+// 100 that are not.
+func TestLastQueriesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const distinct = 40_000
+		f := &fake{serve: ok}
+		input := io.MultiReader(&numbers{end: distinct}, &numbers{next: distinct - 10_100,
+			end: distinct - 10_000}, &numbers{end: 100})
+		if end, err := ask(t, f, input, io.Discard); err != nil || end.Rows != distinct+200 {
+			t.Errorf("got %+v and error %v, want %d rows", end, err, distinct+200)
+		}
+		for n, want := range map[int]int{0: 2, 99: 2, 100: 1, distinct - 10_100: 1, distinct - 10_001: 1} {
+			if got := f.asked[address(n)]; got != want {
+				t.Errorf("got query %d asked %d times, want %d", n, got, want)
+			}
+		}
+	})
+}
+
+// TestFailuresOfOneRoundHalveTheLimitOnce fails all requests that are in flight at one time.
+func TestFailuresOfOneRoundHalveTheLimitOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		var outage time.Time
+		after := 0
+		f.serve = func(http.Header) int {
+			switch {
+			case f.most == 32 && outage.IsZero():
+				outage = time.Now()
+				return http.StatusServiceUnavailable
+			case time.Now().Equal(outage):
+				return http.StatusServiceUnavailable
+			case !outage.IsZero() && after == 0:
+				after = f.inFlight + 1
+			}
+			return http.StatusOK
+		}
+		if _, err := ask(t, f, &numbers{end: 100_000}, io.Discard); err != nil || after != 16 {
+			t.Errorf("got error %v and %d requests in flight after failures, want 16 of 32", err, after)
+		}
+	})
+}
+
+// TestPatienceOutlastsSlowProgress has one result in each response, for longer than the patience.
+func TestPatienceOutlastsSlowProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
+		f := &fake{serve: ok}
+		var last time.Time
+		f.item = func(query string) string {
+			if time.Since(last) >= time.Minute {
+				last = time.Now()
+				return ""
+			}
+			return fmt.Sprintf(`{"ok":false,"query":%q,"error":"rate_limited","retry_after":60}`, query)
+		}
+		end, err := ask(t, f, &numbers{end: 30}, io.Discard)
+		if took := time.Since(began); err != nil || end.Rows != 30 || took < 29*time.Minute {
+			t.Errorf("got %+v and error %v in %v, want 30 rows in half an hour", end, err, took)
+		}
+	})
+}
+
+func TestDetailsAreAskedFor(t *testing.T) {
+	for field, want := range map[string]string{"city": "", "asn": "details=1", "data.prefix": "details=1"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{serve: ok, fields: []string{field}}
+			if _, err := ask(t, f, &numbers{end: 1}, io.Discard); err != nil || f.query != want {
+				t.Errorf("%s: got error %v and the URL's query %q, want %q", field, err, f.query, want)
+			}
+		})
+	}
+}
+
+func TestItemErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, dead := time.Now(), 0
 		f := &fake{serve: ok}
 		f.item = func(query string) string {
 			failing := func(code string, wait int) string {
@@ -264,6 +343,7 @@ func TestItemErrors(t *testing.T) {
 			}
 			switch {
 			case query == "dead.example.com":
+				dead++
 				return failing("provider_unreachable", 0)
 			case query == "9.9.9.9":
 				return failing("invalid_query", 0)
@@ -276,8 +356,9 @@ func TestItemErrors(t *testing.T) {
 		end, err := ask(t, f, strings.NewReader("8.8.8.8\ndead.example.com\n9.9.9.9\n1.1.1.1\n"), &out)
 		want := "query,city,error\n8.8.8.8,at 8.8.8.8,\ndead.example.com,,provider_unreachable\n" +
 			"9.9.9.9,,invalid_query\n1.1.1.1,at 1.1.1.1,\n"
-		if err != nil || end.Failed != 2 || out.String() != want || f.asked["8.8.8.8"] != 1 {
-			t.Errorf("got error %v, %+v and\n%s\nwant\n%s", err, end, &out, want)
+		if err != nil || end.Failed != 2 || out.String() != want || f.asked["8.8.8.8"] != 1 || dead != 3 {
+			t.Errorf("got error %v, %+v, %d questions about the dead domain and\n%s\nwant 3 and\n%s", err, end,
+				dead, &out, want)
 		}
 	})
 }
