@@ -288,10 +288,7 @@ func (j *lookupJob) run() error {
 		}
 	}
 	var err error
-	isJSON := shape == bulk.JSON || shape == bulk.NDJSON
-	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
-		j.layout.Kind == bulk.Objects && !isJSON
-	if config.Plan, err = bulk.NewPlan(shape, fields, plain); err != nil {
+	if config.Plan, err = bulk.NewPlan(shape, fields, j.layout.Kind); err != nil {
 		return usagef("--fields: %v", err)
 	}
 	if j.Summarize {

@@ -69,10 +69,7 @@ func (j job) run(t testing.TB, m *mmdb.Mapped) (string, bulk.Position, error) {
 	if j.fields != "" {
 		names = strings.Split(j.fields, ",")
 	}
-	isJSON := j.format == bulk.JSON || j.format == bulk.NDJSON
-	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
-		j.layout.Kind == bulk.Objects && !isJSON
-	plan, err := bulk.NewPlan(j.format, names, plain)
+	plan, err := bulk.NewPlan(j.format, names, j.layout.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +173,7 @@ func TestFormats(t *testing.T) {
 
 func TestNewPlanRefusesUnknownFields(t *testing.T) {
 	for _, name := range []string{"contry", "location.contry", "flags.country", "data.", "Country", ""} {
-		_, err := bulk.NewPlan(bulk.CSV, []string{"city", name}, true)
+		_, err := bulk.NewPlan(bulk.CSV, []string{"city", name}, bulk.Lines)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) ||
 			!strings.Contains(err.Error(), "countryCode, currency") {
 			t.Errorf("got %v, want an error that names %q and the fields", err, name)
@@ -379,7 +376,7 @@ func TestSlowInput(t *testing.T) {
 	input, output := io.Pipe()
 	rows, written := io.Pipe()
 	done := make(chan error, 1)
-	plan, err := bulk.NewPlan(bulk.NDJSON, []string{"city"}, true)
+	plan, err := bulk.NewPlan(bulk.NDJSON, []string{"city"}, bulk.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}

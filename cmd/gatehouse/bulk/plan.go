@@ -28,6 +28,11 @@ const (
 
 func (f Format) isJSON() bool { return f == NDJSON || f == JSON }
 
+// hasRows reports whether the output has the rows of an input of a kind.
+func (f Format) hasRows(input Kind) bool {
+	return input == Commas || input == Tabs || input == Objects && f.isJSON()
+}
+
 // Record is what several queries may have in common: a result without its query and address, or an
 // error. It is rendered once and immutable.
 type Record struct {
@@ -84,12 +89,12 @@ type Plan struct {
 	whole   bool // a JSON object has all members
 	counts  bool // there is a Summary, and no rows are written
 	direct  bool // all fields are cells with a shorter way
-	details bool // a field is asked for that a server adds only if asked to
+	details bool // a field is a member that a server adds with details=1
 
 	failures sync.Map // problem → *Record
 }
 
-// Details are the members that a server adds if asked to, and a provider may not know.
+// details are the members that a server adds with details=1, and a provider may not know.
 var details = []string{"prefix", "accuracyRadiusKm", "asn", "source", "asOf"}
 
 // standard are the fields of CSV and TSV if none are named.
@@ -125,9 +130,8 @@ func paths() (all map[string][]string, groups map[string][]string) {
 
 // NewPlan returns the plan for fields by name, by path such as data.prefix, or by the name of an
 // object, which stands for its members. Without names, JSON has the whole answer, and other formats
-// have the usual fields. plain says that the output lacks the rows of the input, so that it needs
-// the query.
-func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
+// have the standard fields. The query comes first if the output lacks the rows of the input.
+func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
 	if len(names) == 0 && !p.whole {
 		names = standard
@@ -142,7 +146,7 @@ func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 			wanted = append(wanted, name)
 		}
 	}
-	if plain && !p.whole && !slices.Contains(wanted, "query") {
+	if !p.whole && !format.hasRows(input) && !slices.Contains(wanted, "query") {
 		wanted = append([]string{"query"}, wanted...)
 	}
 	for _, name := range wanted {

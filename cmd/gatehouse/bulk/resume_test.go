@@ -95,7 +95,7 @@ func (j job) goOn(t *testing.T, m *mmdb.Mapped, path string, out io.Writer,
 	if err != nil {
 		t.Fatal(fmt.Errorf("read input: %w", err))
 	}
-	plan, err := bulk.NewPlan(j.format, []string{j.fields}, j.layout.Kind != bulk.Commas)
+	plan, err := bulk.NewPlan(j.format, []string{j.fields}, j.layout.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}

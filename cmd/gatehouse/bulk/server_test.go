@@ -95,7 +95,7 @@ func ask(t *testing.T, f *fake, input io.Reader, output io.Writer) (bulk.Positio
 	if f.fields == nil {
 		f.fields = []string{"city"}
 	}
-	plan, err := bulk.NewPlan(bulk.CSV, f.fields, true)
+	plan, err := bulk.NewPlan(bulk.CSV, f.fields, bulk.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}
