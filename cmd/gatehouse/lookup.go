@@ -316,7 +316,7 @@ func (j *lookupJob) run() error {
 	case errors.As(err, &header):
 		return usagef("--column %q: %s", j.Column, header)
 	case err == nil && state != nil:
-		err = state.Save(end, true, j.output.(*os.File))
+		err = state.Save(end, true)
 	case err == nil && config.Summary != nil:
 		err = j.summarize(config.Summary)
 	}
@@ -370,13 +370,12 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 		"--fields": strings.Join(j.Fields, ","), "--format": format,
 		"--mmdb": strings.Join(j.MMDB, ","),
 	}
-	output := j.output.(*os.File)
-	state, err := bulk.OpenState(j.Resume, command, j.in, output)
+	state, err := bulk.OpenState(j.Resume, command, j.in, j.output.(*os.File))
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
 	config.From = state.Position()
-	config.Checkpoint = func(at bulk.Position) error { return state.Save(at, false, output) }
+	config.Checkpoint = func(at bulk.Position) error { return state.Save(at, false) }
 	return state, nil
 }
 
