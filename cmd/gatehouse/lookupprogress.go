@@ -80,7 +80,7 @@ func (p *progress) describe(now time.Time, counts *bulk.Counts) (text string, do
 	rows := counts.Rows.Load() - p.from.Rows
 	took := now.Sub(p.began)
 	text = fmt.Sprintf("%d rows, %.0f/s, %s repeated, %d failed", counts.Rows.Load(),
-		float64(rows)/took.Seconds(), percent(rows-counts.Asked.Load(), rows), counts.Failed.Load())
+		float64(rows)/took.Seconds(), percent(rows-counts.Misses.Load(), rows), counts.Failed.Load())
 	size, began := p.input.Size(), p.input.Done(p.from.Input)
 	done = min(p.input.Done(counts.Input.Load()), size-1)
 	if done <= began {

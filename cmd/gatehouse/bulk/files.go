@@ -48,7 +48,7 @@ func NewFiles(files *mmdb.Mapped, plan *Plan) *Files {
 }
 
 // Answer looks up addresses, and resolves domains first.
-func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (asked int,
+func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int,
 	err error) {
 	now := time.Now()
 	resolved, err := s.resolve(ctx, queries)
@@ -67,10 +67,10 @@ func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answe
 		}
 		var known bool
 		if answers[i], known = s.answer(addr, now); !known {
-			asked++
+			misses++
 		}
 	}
-	return asked, nil
+	return misses, nil
 }
 
 // answer returns the answer for addr. known says that it was rendered before.

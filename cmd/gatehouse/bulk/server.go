@@ -89,7 +89,7 @@ func (w *window) take(q geo.Query) (found *question, isNew bool) {
 }
 
 // Answer asks the queries that are not in the window. It repeats what fails for now.
-func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (asked int,
+func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int,
 	err error) {
 	all := make([]*question, len(queries))
 	var mine []*question
@@ -99,7 +99,7 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 			mine = append(mine, all[i])
 		}
 	}
-	asked = len(mine)
+	misses = len(mine)
 	g, asking := errgroup.WithContext(ctx)
 	for len(mine) > 0 {
 		n := min(maxBatch, len(mine))
@@ -119,7 +119,7 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 			return 0, ctx.Err()
 		}
 	}
-	return asked, nil
+	return misses, nil
 }
 
 // ask asks the batch with a number until all of it is answered.
