@@ -63,7 +63,7 @@ const checkpointEvery = 200 * time.Millisecond
 // job is a chunk on its way from the splitter to the output.
 type job struct {
 	chunk
-	refs     []ref
+	lookups  []lookup
 	queries  []geo.Query
 	answers  []Answer
 	out      []byte
@@ -218,10 +218,10 @@ func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job)
 func (r *run) work(ctx context.Context, work <-chan *job) error {
 	in := &reader{Layout: &r.Layout, plan: r.Plan}
 	for j := range work {
-		j.refs = in.refs(j.refs[:0], &j.chunk)
+		j.lookups = in.lookups(j.lookups[:0], &j.chunk)
 		j.queries, j.answers = j.queries[:0], j.answers[:0]
-		for i := range j.refs {
-			r.addQuery(j, &j.refs[i])
+		for i := range j.lookups {
+			r.addQuery(j, &j.lookups[i])
 		}
 		misses, err := r.Source.Answer(ctx, j.queries, j.answers)
 		if err != nil {
@@ -234,26 +234,26 @@ func (r *run) work(ctx context.Context, work <-chan *job) error {
 	return nil
 }
 
-// addQuery adds the query of a row to those of the chunk, or finds its problem.
-func (r *run) addQuery(j *job, f *ref) {
-	if f.record != nil {
+// addQuery adds the query of a lookup to those of the chunk, or finds its problem.
+func (r *run) addQuery(j *job, l *lookup) {
+	if l.record != nil {
 		return
 	}
-	q, err := geo.ParseQuery(host(view(f.query)))
+	q, err := geo.ParseQuery(host(view(l.query)))
 	if err != nil {
-		f.record = r.Plan.failure(problemOf(err))
+		l.record = r.Plan.failure(problemOf(err))
 		return
 	}
-	f.ask = len(j.queries)
+	l.index = len(j.queries)
 	j.queries, j.answers = append(j.queries, q), append(j.answers, Answer{})
 }
 
-// answer returns the answer to a row.
-func (j *job) answer(f *ref) Answer {
-	if f.record != nil {
-		return Answer{Record: f.record}
+// answer returns the answer to the query of a lookup.
+func (j *job) answer(l *lookup) Answer {
+	if l.record != nil {
+		return Answer{Record: l.record}
 	}
-	return j.answers[f.ask]
+	return j.answers[l.index]
 }
 
 // render renders the rows of a chunk.
@@ -261,18 +261,18 @@ func (r *run) render(j *job) {
 	w := writer{&r.Layout, r.Plan}
 	j.out, j.failures = j.out[:0], j.failures[:0]
 	failed, before := 0, 0 // before: at the last row of the input that failed
-	for i := range j.refs {
-		f := &j.refs[i]
-		a := j.answer(f)
+	for i := range j.lookups {
+		l := &j.lookups[i]
+		a := j.answer(l)
 		if r.Summary == nil {
-			j.out = w.row(j.out, f, a)
+			j.out = w.row(j.out, l, a)
 		}
 		if a.Record.failed {
 			failed++
 		}
-		last := i+1 == len(j.refs) || j.refs[i+1].in != f.in
+		last := i+1 == len(j.lookups) || j.lookups[i+1].in != l.in
 		if last && failed > before {
-			j.failures = append(j.failures, extent{f.in, i + 1, failed, len(j.out)})
+			j.failures = append(j.failures, extent{l.in, i + 1, failed, len(j.out)})
 			before = failed
 		}
 	}
@@ -281,7 +281,7 @@ func (r *run) render(j *job) {
 // part returns what to write of a chunk: all of it, or up to the row that is one failure too many.
 func (r *run) part(j *job) (part extent, tooMany bool) {
 	failed := r.pos.Failed - r.From.Failed
-	part = extent{in: len(j.ends) - 1, rows: len(j.refs), out: len(j.out)}
+	part = extent{in: len(j.ends) - 1, rows: len(j.lookups), out: len(j.out)}
 	for _, e := range j.failures {
 		if r.MaxErrors >= 0 && failed+int64(e.failed) > r.MaxErrors {
 			return e, true
@@ -306,8 +306,8 @@ func (r *run) finish(j *job) error {
 	}
 	r.head = nil
 	if r.Summary != nil {
-		for i := range j.refs[:part.rows] {
-			r.Summary.add(j.answer(&j.refs[i]))
+		for i := range j.lookups[:part.rows] {
+			r.Summary.add(j.answer(&j.lookups[i]))
 		}
 	}
 	r.pos.Input = j.at[part.in]
