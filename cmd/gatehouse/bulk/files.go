@@ -19,7 +19,7 @@ import (
 type Files struct {
 	files   *mmdb.Mapped
 	plan    *Plan
-	kept    []atomic.Pointer[keptRecord] // by the hash of their places: a new one replaces another
+	kept    []atomic.Pointer[keptRecord] // by the hash of their keys: a new one replaces another
 	seed    maphash.Seed
 	parsers fastjson.ParserPool
 }
@@ -37,7 +37,7 @@ type keptRecord struct {
 
 // recordKey is what a record depends on.
 type recordKey struct {
-	at     mmdb.Places
+	at     mmdb.Offsets
 	prefix netip.Prefix // only with details
 }
 
