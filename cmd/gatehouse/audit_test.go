@@ -58,6 +58,7 @@ func (s *fixture) change(t *testing.T, name string) {
 }
 
 func TestAuditCommand(t *testing.T) {
+	t.Parallel()
 	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
 	env := s.operatorEnv()
 	for i := range 3 {
@@ -153,6 +154,7 @@ func TestAuditReadsAllPages(t *testing.T) {
 // TestAuditFollowBeginsAtTheEnd follows a trail with 5 events until it is asked to stop, in the
 // middle of a request.
 func TestAuditFollowBeginsAtTheEnd(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, row := range []struct {
 		args  []string
 		after []string // of the requests in their order
@@ -187,6 +189,7 @@ func TestAuditFollowBeginsAtTheEnd(t *testing.T) {
 // TestAuditFollowRenewsItsToken has an access token that expires, and then an operator who is
 // refused for good.
 func TestAuditFollowRenewsItsToken(t *testing.T) {
+	t.Parallel() // it mostly waits
 	tokens, polls := 0, 0
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, _ *http.Request) {
@@ -222,6 +225,7 @@ func TestAuditFollowRenewsItsToken(t *testing.T) {
 // TestAuditFollow runs the command in a terminal. It goes on when the server starts again, and ends
 // when somebody types ^C.
 func TestAuditFollow(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
 	command := exec.Command(binary, "audit", "--follow", "--json", "--action=client_changed")
 	stderr := newLines()

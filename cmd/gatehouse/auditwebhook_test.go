@@ -93,7 +93,8 @@ func (r *siem) setFaulty(faulty bool) {
 // receives waits until each event of the trail behind after has arrived. They came first in order.
 func (r *siem) receives(t *testing.T, s *fixture, after int64) {
 	t.Helper()
-	for end := time.Now().Add(waitTimeout); ; <-time.After(200 * time.Millisecond) {
+	// Reading the trail takes a good part of a processor, which the servers need.
+	for end := time.Now().Add(waitTimeout); ; <-time.After(500 * time.Millisecond) {
 		got := map[int64]int{}
 		last := int64(0)
 		for _, e := range r.events() {

@@ -13,6 +13,7 @@ import (
 // TestBackupBesideLoad copies the database of a server under load. The copy has everything that was
 // acknowledged before, and a server works on it.
 func TestBackupBesideLoad(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	original, backup := filepath.Join(folder, "g.db"), filepath.Join(folder, "copy.db")
 	s := newFixture(t, "sqlite:"+original, "--code-ttl=10m", "--refresh-grace=5m")

@@ -37,7 +37,8 @@ func stream(t *testing.T, base string, first, n int) string {
 	for i := first; i < first+n; i++ {
 		fmt.Fprintf(&body, "9.%d.%d.%d\n", i>>16&255, i>>8&255, i&255)
 	}
-	response, err := newClient(t, "").Post(base+"/api/stream", "text/plain", strings.NewReader(body.String()))
+	response, err := newClient(t, "").Post(base+"/api/stream", "text/plain",
+		strings.NewReader(body.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +134,8 @@ func TestCacheFileOutlivesKills(t *testing.T) {
 	}
 }
 
-// TestCacheFileKeepsAnswersOfLoad stops a server under load. Every answer that a client has got is a
-// hit at the next server.
+// TestCacheFileKeepsAnswersOfLoad stops a server under load. Every answer that a client has got is
+// a hit at the next server.
 func TestCacheFileKeepsAnswersOfLoad(t *testing.T) {
 	t.Parallel() // it mostly waits
 	file := filepath.Join(t.TempDir(), "cache")

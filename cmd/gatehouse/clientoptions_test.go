@@ -31,6 +31,7 @@ type optionsRecord struct {
 }
 
 func TestClientOptionsAtTheCommandLine(t *testing.T) {
+	t.Parallel()
 	above, _ := startDemo(t)
 	demo := "--demo=" + filepath.Join(above, "gatehouse-demo")
 	remote := func(args ...string) outcome { return runOnce(t, nil, append(args, demo, "--json")...) }

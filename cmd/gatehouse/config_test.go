@@ -136,6 +136,7 @@ func TestEverySettingHasAVariableAndIsPrinted(t *testing.T) {
 // TestWrongSettings runs serve. It must start nothing, and print one line that names the setting,
 // its value and what is allowed.
 func TestWrongSettings(t *testing.T) {
+	t.Parallel()
 	const postgres = "--database-url=postgres://127.0.0.1:1/none"
 	cert := write(t, "cert.pem", "not a certificate")
 	pro := []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret}

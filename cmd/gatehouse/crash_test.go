@@ -25,8 +25,10 @@ var databases = map[string]func(*testing.T) string{
 // acknowledged writes are there, nothing is granted twice, clients are told of each session that
 // has ended, and the audit trail has an event for each change: after every crash, and at the end.
 func TestCrash(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newFixture(t, url(t), "--code-ttl=10m", "--refresh-grace=5m",
 				"--listen="+freeAddress(t)) // an id_token names the address of its issuer
 			s.prepareListeners(t)

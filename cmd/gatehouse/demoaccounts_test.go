@@ -102,6 +102,7 @@ func (f demoFile) copied(t *testing.T) demoFile {
 }
 
 func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		alter func(*testing.T, *demoFile, *sqlstore.Store)
@@ -216,6 +217,7 @@ func changeClient(t *testing.T, s *sqlstore.Store, id string, change func(*oauth
 // TestDemoKeepsTokens starts a demo twice in one folder: tokens of the first are valid in the
 // second.
 func TestDemoKeepsTokens(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	args := append([]string{"demo", "--dir", dir}, anyPorts...)
 	p := start(t, []string{"GATEHOUSE_DATABASE_URL=postgres://nobody@127.0.0.1:1/none"}, args...)

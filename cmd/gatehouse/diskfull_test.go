@@ -25,6 +25,7 @@ type disk struct {
 // TestFullDisk fills the disk of a server. Requests that write are refused as unavailable and have
 // no effect, requests that read work, and everything works when there is space again.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	t.Run("file size limit", func(t *testing.T) { limitedFile(t).test(t) })
 	if small, ok := smallDisk(t); ok { // only root may mount one
 		t.Run("no room", small.test)

@@ -65,6 +65,7 @@ func (s *fixture) wantProfile(t *testing.T, what, token string, want int) {
 // TestUnusableKeyFile breaks the key file of a database in each way. No command starts anything,
 // and each says what to do.
 func TestUnusableKeyFile(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		damage func(path string) error
@@ -206,6 +207,7 @@ func (s *fixture) keyFileOf(t *testing.T) string {
 // TestRewrapOnARunningServer replaces the key file of a server on SQLite. Tokens stay valid all the
 // time.
 func TestRewrapOnARunningServer(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "g.db")
 	s := newFixture(t, "sqlite:"+database)
 	old, fresh := database+".key", newKeyFile(t)
@@ -241,6 +243,7 @@ func TestRewrapOnARunningServer(t *testing.T) {
 // TestRestoredDatabase restores a backup from before a revocation. The revoked token is good again
 // until the keys are dropped.
 func TestRestoredDatabase(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "g.db")
 	s := newFixture(t, "sqlite:"+database)
 	granted := s.tokens(t)
@@ -279,6 +282,7 @@ func TestRestoredDatabase(t *testing.T) {
 
 // TestStolenDatabase starts a server on a copy of a database without its key file.
 func TestStolenDatabase(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "g.db")
 	s := newFixture(t, "sqlite:"+database)
 	s.end(t)
@@ -294,6 +298,7 @@ func TestStolenDatabase(t *testing.T) {
 }
 
 func TestRotationThatDropsKeys(t *testing.T) {
+	t.Parallel()
 	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
 	granted := s.tokens(t)
 	failsOnce(t, "--yes alone", s.operate(t, "keys", "rotate", "--yes"), exitUsage, "--now")

@@ -145,6 +145,7 @@ func TestBareCommandPrintsUsage(t *testing.T) {
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	t.Parallel()
 	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"},
 		{"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"keys"}, {"keys", "rewrap"},
 		{"keys", "drop"}, {"backup"}, {"config"}, {"version"}}

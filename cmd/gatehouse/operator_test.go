@@ -82,6 +82,7 @@ type record struct {
 // TestOperatorsDay creates the first operator while a server runs, and goes through the life of a
 // client.
 func TestOperatorsDay(t *testing.T) {
+	t.Parallel()
 	database := "--database-url=sqlite:" + filepath.Join(t.TempDir(), "g.db")
 	p := start(t, nil, append([]string{"serve", "--roles=identity", database}, anyPorts...)...)
 	listen, admin := p.ready(t)
@@ -239,6 +240,7 @@ func TestOperatorsDay(t *testing.T) {
 }
 
 func TestUsersAtTheCommandLine(t *testing.T) {
+	t.Parallel()
 	above, _ := startDemo(t)
 	demo := "--demo=" + filepath.Join(above, "gatehouse-demo")
 	remote := func(args ...string) outcome {
@@ -301,6 +303,7 @@ func TestUsersAtTheCommandLine(t *testing.T) {
 
 // TestExamplesInHelpWork runs the examples of all commands that end by themselves in a shell.
 func TestExamplesInHelpWork(t *testing.T) {
+	t.Parallel()
 	above, _ := startDemo(t)
 	local := [][]string{{"client"}, {"user"}, {"init"}, {"migrate"}, {"migrate", "status"},
 		{"migrate", "up"}, {"config"}, {"version"}}
@@ -322,6 +325,7 @@ func TestExamplesInHelpWork(t *testing.T) {
 }
 
 func TestRemoteCommandsThatCannotWork(t *testing.T) {
+	t.Parallel()
 	above, file := startDemo(t)
 	dir := filepath.Join(above, "gatehouse-demo")
 	id, key := file.Clients.Confidential.ClientID, file.Clients.Confidential.ClientSecret

@@ -228,6 +228,7 @@ func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
 
 // TestTrustedPeers warns when everybody is a trusted proxy.
 func TestTrustedPeers(t *testing.T) {
+	t.Parallel()
 	for proxies, warned := range map[string]bool{
 		"0.0.0.0/0": true, "10.0.0.0/8,::/0": true, "10.0.0.0/8": false,
 	} {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +22,7 @@ import (
 // TestServiceManagersDay runs a server as a service manager does: on an IPv4 address, with a
 // certificate that is renewed, a log file that is rotated, and SIGHUP for both. No request fails.
 func TestServiceManagersDay(t *testing.T) {
+	t.Parallel() // it mostly waits
 	folder := t.TempDir()
 	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	trusted := x509.NewCertPool()
@@ -255,10 +257,11 @@ func TestUnixSocketBehindNginx(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address on loopback that nobody listens on.
+// freeAddress returns an address that nobody listens on. It differs from 127.0.0.1, so that no other
+// test takes its port while a server starts again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.1:0", 1+rand.N(255), rand.N(256)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,7 @@ func TestDemoOverTLS(t *testing.T) {
 // TestAdminOverTLS manages clients over TLS with a certificate of the operator. The settings are in
 // a file.
 func TestAdminOverTLS(t *testing.T) {
+	t.Parallel()
 	cert, key, _ := newCertificate(t)
 	theirs, theirKey, _ := newCertificate(t)
 	database := "sqlite:" + filepath.Join(t.TempDir(), "g.db")
@@ -112,6 +113,7 @@ func TestAdminOverTLS(t *testing.T) {
 
 // TestAdminBeyondLoopback serves others only over TLS or when told to.
 func TestAdminBeyondLoopback(t *testing.T) {
+	t.Parallel()
 	cert, key, _ := newCertificate(t)
 	for _, flags := range [][]string{
 		{"--admin-insecure"}, {"--admin-insecure=true"}, {"--admin-tls-cert=" + cert, "--admin-tls-key=" + key},

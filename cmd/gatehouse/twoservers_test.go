@@ -53,6 +53,7 @@ func (s *fixture) shows(t *testing.T, base, path, token string, want int) {
 }
 
 func TestOneCodeAtTwoServers(t *testing.T) {
+	t.Parallel()
 	s := newFixture(t, pgtest.Start(t))
 	bases := []string{s.base, s.secondServer(t)}
 	for range 3 {
@@ -92,6 +93,7 @@ func TestOneCodeAtTwoServers(t *testing.T) {
 // TestChangesReachTheOtherServer changes a token, its client or its user at one server while both
 // have the token in memory.
 func TestChangesReachTheOtherServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newFixture(t, pgtest.Start(t))
 	other := s.secondServer(t)
 	token := s.tokens(t).AccessToken
@@ -192,6 +194,7 @@ func TestKeysRotatedAtOneServer(t *testing.T) {
 
 // TestRefreshAtTwoServers checks that a token used at one server is used at the other at once.
 func TestRefreshAtTwoServers(t *testing.T) {
+	t.Parallel()
 	s := newFixture(t, pgtest.Start(t), "--refresh-grace=0s")
 	other := s.secondServer(t)
 	first := s.tokens(t)
