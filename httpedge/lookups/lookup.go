@@ -1,5 +1,5 @@
-// Package lookups serves the geolocation endpoints: one lookup, bulk lookups, and the caller's own
-// address.
+// Package lookups serves the geolocation endpoints: one lookup, bulk requests, streams, and the
+// caller's own address. Callers may have API keys.
 package lookups
 
 import (
