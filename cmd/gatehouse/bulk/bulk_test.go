@@ -309,7 +309,7 @@ func TestSummary(t *testing.T) {
 	plan := s.Plan()
 	_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
 		Plan: plan, Source: bulk.NewFiles(m, plan), Output: &bytes.Buffer{}, Workers: 1, MaxRows: 3,
-		MaxErrors: -1, Summary: s})
+		MaxErrors: -1})
 	var out bytes.Buffer
 	if err = errors.Join(err, s.WriteJSON(&out)); err != nil {
 		t.Fatal(err)

@@ -87,10 +87,10 @@ type Plan struct {
 	format  Format
 	fields  []field
 	whole   bool // a JSON object has all members
-	counts  bool // there is a Summary, and no rows are written
 	direct  bool // all fields are cells with a shorter way
 	details bool // a field is a member that a server adds with details=1
 
+	summary  *Summary // counts the answers instead of writing rows; nil = rows are written
 	failures sync.Map // problem → *Record
 }
 
@@ -101,8 +101,8 @@ var details = []string{"prefix", "accuracyRadiusKm", "asn", "source", "asOf"}
 var standard = []string{"country", "countryCode", "regionName", "city", "lat", "lon", "timezone",
 	"as", "isp", "mobile", "proxy", "hosting"}
 
-// Plan returns the plan of a run that only counts.
-func (s *Summary) Plan() *Plan { return &Plan{format: CSV, counts: true} }
+// Plan returns the plan of a run that only counts, in s.
+func (s *Summary) Plan() *Plan { return &Plan{format: CSV, summary: s} }
 
 // paths returns where the members of an answer are by their names, and the names of the members of
 // each object in it.
@@ -190,7 +190,7 @@ func (p *Plan) record(v *fastjson.Value) *Record {
 	var buf [1024]byte
 	text := buf[:0]
 	switch {
-	case p.counts:
+	case p.summary != nil:
 		r.facts = factsOf(v)
 	case p.whole:
 		v.GetObject().Visit(func(name []byte, member *fastjson.Value) {

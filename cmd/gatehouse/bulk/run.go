@@ -36,7 +36,6 @@ type Config struct {
 	MaxErrors  int64                // failed rows after which one more ends the run; -1 = any number
 	From       Position             // optional: where an earlier run stopped
 	Checkpoint func(Position) error // optional: called about every 200 ms, and at the end
-	Summary    *Summary             // optional: counts the answers instead of writing rows
 	Counts     *Counts              // optional: for a display of the progress
 }
 
@@ -124,7 +123,7 @@ type run struct {
 
 // begin prepares what comes before the rows.
 func (r *run) begin(header []byte) {
-	if r.From.Input > 0 || r.Summary != nil {
+	if r.From.Input > 0 || r.Plan.summary != nil {
 		return
 	}
 	w := writer{&r.Layout, r.Plan}
@@ -141,7 +140,7 @@ func (r *run) begin(header []byte) {
 // on from there replaces it.
 func (r *run) end() error {
 	tail := r.head // if there were no rows
-	if r.Plan.format == JSON && r.Summary == nil {
+	if r.Plan.format == JSON && r.Plan.summary == nil {
 		tail = append(tail, "\n]\n"...)
 	}
 	if _, err := r.Output.Write(tail); err != nil {
@@ -264,7 +263,7 @@ func (r *run) render(j *job) {
 	for i := range j.lookups {
 		l := &j.lookups[i]
 		a := j.answer(l)
-		if r.Summary == nil {
+		if r.Plan.summary == nil {
 			j.out = w.row(j.out, l, a)
 		}
 		if a.Record.failed {
@@ -305,9 +304,9 @@ func (r *run) finish(j *job) error {
 		return err
 	}
 	r.head = nil
-	if r.Summary != nil {
+	if r.Plan.summary != nil {
 		for i := range j.lookups[:part.rows] {
-			r.Summary.add(j.answer(&j.lookups[i]))
+			r.Plan.summary.add(j.answer(&j.lookups[i]))
 		}
 	}
 	r.pos.Input = j.at[part.in]
