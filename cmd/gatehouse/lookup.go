@@ -361,7 +361,7 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 		Key:     first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"]),
 		Waiting: outageNotice(j.p.stderr),
 	})
-	config.Workers, config.MaxRows = 32, 500
+	config.Workers, config.MaxRows = bulk.MaxInFlight, bulk.MaxBatch
 	return transport.CloseIdleConnections, nil
 }
 

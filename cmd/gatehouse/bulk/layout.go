@@ -236,7 +236,7 @@ func (r *reader) unreadable(i int, row []byte, p *problem) lookup {
 	l := lookup{in: i, record: r.plan.failure(*p), missing: max(0, len(r.names)-1)}
 	switch r.Kind {
 	case Commas:
-		l.row = append(quoted(nil, view(trimLineEnd(row))), lineEnd(row)...)
+		l.row = append(appendQuotedCell(nil, view(trimLineEnd(row))), lineEnd(row)...)
 	case Objects:
 		l.row = append(geo.AppendQuoted([]byte(`{"row":`), view(bytes.TrimSpace(row))), '}')
 	}

@@ -9,9 +9,12 @@ import (
 	"time"
 )
 
+// MaxInFlight is how many requests to a server are in flight at most. A Config with a Server has as
+// many Workers.
+const MaxInFlight = 32
+
 const (
 	firstLimit = 1
-	maxLimit   = 32
 	firstPause = 500 * time.Millisecond
 	maxPause   = 10 * time.Second // if the server does not say when
 	maxWait    = 2 * time.Minute  // of a pause that the server asks for
@@ -86,7 +89,7 @@ func (l *limiter) succeed() {
 	if !l.shrunk.IsZero() {
 		growth /= l.limit
 	}
-	l.limit = min(maxLimit, l.limit+growth)
+	l.limit = min(MaxInFlight, l.limit+growth)
 	l.failures, l.success = 0, time.Now()
 	l.inFlight--
 	l.admit()
@@ -94,7 +97,7 @@ func (l *limiter) succeed() {
 
 // fail ends a request that began at a time and must be repeated, at the earliest after wait; 0 =
 // the server did not say when. partly says that a part of it succeeded. Failures of requests that
-// began before the limit was last halved count as one. fail returns the time since the last success.
+// began before the limit was last halved count as one. It returns the time since the last success.
 func (l *limiter) fail(began time.Time, wait time.Duration, partly bool) (without time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -267,11 +267,11 @@ func (p *Plan) appendCell(dst []byte, s string) []byte {
 	if !needsQuotes(s) {
 		return append(dst, s...)
 	}
-	return quoted(dst, s)
+	return appendQuotedCell(dst, s)
 }
 
-// quoted appends a quoted cell of CSV.
-func quoted(dst []byte, s string) []byte {
+// appendQuotedCell appends a quoted cell of CSV.
+func appendQuotedCell(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {
 		if s[i] == '"' {

@@ -16,8 +16,11 @@ import (
 	"gatehouse/actors/geo"
 )
 
+// MaxBatch is how many queries a request to a server has at most. A Config with a Server has as many
+// MaxRows.
+const MaxBatch = 500
+
 const (
-	maxBatch   = 500             // queries of a stream
 	windowSize = 1 << 14         // distinct queries that are remembered
 	maxStrikes = 3               // tries of a domain that fails while others do not
 	domainTime = 5 * time.Minute // for a domain that fails, and nothing else is asked
@@ -102,7 +105,7 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 	misses = len(mine)
 	g, asking := errgroup.WithContext(ctx)
 	for len(mine) > 0 {
-		n := min(maxBatch, len(mine))
+		n := min(MaxBatch, len(mine))
 		batch := mine[:n:n]
 		mine = mine[n:]
 		number := s.batches.Add(1)
@@ -130,7 +133,7 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 		}
 		began := time.Now()
 		r := s.post(ctx, batch)
-		r.rest = append(r.rest, s.unreachable(&r)...)
+		r.rest = append(r.rest, s.retries(&r)...)
 		batch = r.rest
 		var refused *refusedError
 		switch {
@@ -142,7 +145,10 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 			return ctx.Err()
 		case r.err == nil && !r.busy:
 			s.limiter.succeed()
-			if err := sleep(ctx, r.wait, len(batch) > 0); err != nil {
+			if len(batch) == 0 {
+				return nil
+			}
+			if err := sleep(ctx, r.wait); err != nil {
 				return err
 			}
 		default:
@@ -158,9 +164,9 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 	return nil
 }
 
-// unreachable returns the questions to repeat of those that the server's upstream or resolver did
-// not answer. A domain may fail alone, for as long as its name servers are down.
-func (s *Server) unreachable(r *reply) (rest []*question) {
+// retries returns the questions to repeat of those that the server's upstream or resolver did not
+// answer. A domain may fail alone, for as long as its name servers are down.
+func (s *Server) retries(r *reply) (rest []*question) {
 	for _, q := range r.unreachable {
 		if q.first.IsZero() {
 			q.first = time.Now()
@@ -179,11 +185,8 @@ func (s *Server) unreachable(r *reply) (rest []*question) {
 	return rest
 }
 
-// sleep waits for at least a second, if there is a reason to.
-func sleep(ctx context.Context, wait time.Duration, reason bool) error {
-	if !reason {
-		return nil
-	}
+// sleep waits for at least a second and at most maxWait.
+func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(max(time.Second, min(wait, maxWait)))
 	defer timer.Stop()
 	select {

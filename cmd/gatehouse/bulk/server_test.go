@@ -102,7 +102,8 @@ func ask(t *testing.T, f *fake, input io.Reader, output io.Writer) (bulk.Positio
 	s := bulk.NewServer(bulk.ServerConfig{URL: "http://server", Key: "key", Plan: plan,
 		Client: &http.Client{Transport: f}, Patience: 15 * time.Minute})
 	return bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
-		Plan: plan, Source: s, Output: output, Workers: 32, MaxRows: 500, MaxErrors: -1})
+		Plan: plan, Source: s, Output: output, Workers: bulk.MaxInFlight,
+		MaxRows: bulk.MaxBatch, MaxErrors: -1})
 }
 
 func ok(http.Header) int { return http.StatusOK }
