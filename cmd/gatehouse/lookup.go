@@ -356,9 +356,12 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 	default:
 		patience = 15 * time.Minute
 	}
+	key := first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"])
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, usagef("the API key has a character that is none of a key, such as a line end")
+	}
 	config.Source = bulk.NewServer(bulk.ServerConfig{
-		URL: s.url, Client: s.client, Plan: config.Plan, Patience: patience,
-		Key:     first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"]),
+		URL: s.url, Client: s.client, Plan: config.Plan, Patience: patience, Key: key,
 		Waiting: outageNotice(j.p.stderr),
 	})
 	config.Workers, config.MaxRows = bulk.MaxInFlight, bulk.MaxBatch

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -231,12 +233,93 @@ func TestLookupResumeWhenDone(t *testing.T) {
 	}
 }
 
+// TestLookupResumeOfLongerRow adds to an input whose last row has no line end: first the line end,
+// and then the end of a row.
+func TestLookupResumeOfLongerRow(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	dir := t.TempDir()
+	input, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	args := []string{"lookup", "--mmdb", database, "--file", input, "--fields", "city", "--format", "csv",
+		"--output", out, "--resume", filepath.Join(dir, "state")}
+	for _, step := range []struct {
+		rows, want string
+		code       int
+	}{
+		{"8.8.8.8", "query,city,error\n8.8.8.8,Honolulu,\n", exitDone},
+		{"8.8.8.8\r\n8.8.8.9\n8.8.8", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
+			"8.8.8,,invalid_query\n", exitSomeFailed},
+		{"8.8.8.8\r\n8.8.8.9\n8.8.8.1\n", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
+			"8.8.8,,invalid_query\n", exitFailed},
+	} {
+		if err := os.WriteFile(input, []byte(step.rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := runOnce(t, nil, args...)
+		text, err := os.ReadFile(out)
+		refused := strings.Contains(got.stderr, "inside a row")
+		if err != nil || got.code != step.code || string(text) != step.want ||
+			refused != (step.code == exitFailed) {
+			t.Errorf("%q: got %+v, error %v and\n%s\nwant\n%s", step.rows, got, err, text, step.want)
+		}
+	}
+}
+
+// TestLookupResumeOfOneOutput runs a command while another one writes to the same output.
+func TestLookupResumeOfOneOutput(t *testing.T) {
+	t.Parallel()
+	database, input := lookupFiles(t, 3)
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	other, err := os.Create(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--output", out,
+		"--resume", filepath.Join(dir, "state")}
+	if got := runOnce(t, nil, args...); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "another command writes to the output") {
+		t.Errorf("got %+v, want code 1 and the reason", got)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
+		t.Errorf("got %+v once the other has ended, want code 3", got)
+	}
+}
+
+// TestLookupOfHostileServer expects the text of a server to be safe for a terminal, and a key that
+// no header can have to be refused without its text.
+func TestLookupOfHostileServer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"message":"no\u001b[31m \u009b31m\u202ered"}`)
+	}))
+	defer server.Close()
+	args := []string{"lookup", "8.8.8.8", "--quiet", "--server", server.URL}
+	want := "gatehouse: the server refuses: status 403 no [31m 31m red\n"
+	if got := runOnce(t, nil, args...); got.code != exitFailed || got.stderr != want {
+		t.Errorf("got %+v, want code 1 and %q", got, want)
+	}
+	got := runOnce(t, []string{"GATEHOUSE_API_KEY=gtlk_secret\r"}, args...)
+	if got.code != exitUsage || !strings.Contains(got.stderr, "the API key") ||
+		strings.Contains(got.stderr, "secret") {
+		t.Errorf("got %+v for a key with a line end, want code 2 and no secret", got)
+	}
+}
+
 func TestOutageNotice(t *testing.T) {
 	var out strings.Builder
 	synctest.Test(t, func(*testing.T) {
 		notice := outageNotice(&out)
 		for without := range 130 {
-			notice(time.Duration(without)*time.Second, errors.New("status 503"))
+			notice(time.Duration(without)*time.Second, errors.New("status\x1b503"))
 			time.Sleep(time.Second)
 		}
 	})

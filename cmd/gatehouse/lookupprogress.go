@@ -24,7 +24,7 @@ func outageNotice(stderr io.Writer) func(without time.Duration, cause error) {
 		}
 		told = time.Now()
 		line := fmt.Sprintf("gatehouse: no answer for %s, trying again: %v\n",
-			without.Round(time.Second), cause)
+			without.Round(time.Second), printable(cause.Error()))
 		if isTerminal(stderr) {
 			line = "\r\x1b[K" + line // clears the progress
 		}

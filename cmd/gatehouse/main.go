@@ -132,7 +132,8 @@ func (p *program) fail(err error) int {
 	return code
 }
 
-// explain returns the exit code of an error and the line that says what is wrong.
+// explain returns the exit code of an error and the line that says what is wrong. Parts of the line
+// may be the text of a server, so it is made safe for a terminal.
 func (p *program) explain(err error) (code int, line string) {
 	code, line = exitFailed, err.Error()
 	var wrong *usageError
@@ -143,5 +144,5 @@ func (p *program) explain(err error) (code int, line string) {
 	case errors.As(err, &wrong):
 		code, line = exitUsage, wrong.message
 	}
-	return code, oneLine(line)
+	return code, oneLine(printable(line))
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/oschwald/maxminddb-golang/v2"
@@ -20,7 +21,14 @@ const maxMapped = 4
 // Mapped are database files for a program that looks up many addresses and then ends. They are
 // mapped into memory, so they must not be rewritten in place meanwhile. Its methods may be called
 // by many goroutines.
-type Mapped struct{ p Provider }
+type Mapped struct {
+	p     Provider
+	began []os.FileInfo // of each file, before it was mapped
+}
+
+// ErrRewritten says that a file was rewritten in place after it was mapped, so that what was found
+// since may be wrong.
+var ErrRewritten = errors.New("was rewritten during the lookup: replace such a file by renaming")
 
 // Offsets are where the files have their records of an address. Two addresses with equal Offsets
 // have the same result but for the address and the prefix.
@@ -38,6 +46,11 @@ func Map(paths ...string) (*Mapped, error) {
 	}}
 	var files []*file
 	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, errors.Join(err, m.close(files))
+		}
+		m.began = append(m.began, info)
 		reader, err := maxminddb.Open(path)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.close(files))
@@ -49,6 +62,19 @@ func Map(paths ...string) (*Mapped, error) {
 	}
 	m.p.files.Store(&fileSet{files: files})
 	return m, nil
+}
+
+// Check returns ErrRewritten if a file was rewritten in place.
+func (m *Mapped) Check() error {
+	for i, f := range m.p.files.Load().files {
+		was := m.began[i]
+		is, err := os.Stat(f.path)
+		if err == nil && os.SameFile(was, is) &&
+			(is.Size() != was.Size() || !is.ModTime().Equal(was.ModTime())) {
+			return fmt.Errorf("%s %w", f.path, ErrRewritten)
+		}
+	}
+	return nil // a file that was replaced by renaming, or removed, is still mapped
 }
 
 // Close unmaps the files. It must not be called during a lookup.

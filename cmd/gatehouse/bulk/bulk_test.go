@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -326,6 +328,47 @@ func TestSummary(t *testing.T) {
 	if err := s.WriteText(&out, strings.ToUpper); err != nil || !strings.Contains(out.String(), "GOOGLE LLC") ||
 		!strings.Contains(out.String(), "\nINVALID_QUERY MALFORMED      2     28.6 %\n") {
 		t.Errorf("got error %v and %s, want clean names", err, &out)
+	}
+}
+
+// TestRewrittenFile expects an error instead of a crash or of wrong answers once a mapped file is
+// rewritten in place. One that was replaced by renaming stays in use.
+func TestRewrittenFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(path string) error
+		want   error
+	}{
+		"truncated": {func(path string) error { return os.Truncate(path, 0) }, mmdb.ErrRewritten},
+		"rewritten": {func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) },
+			mmdb.ErrRewritten},
+		"renamed": {func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+		}, nil},
+		"removed": {os.Remove, nil},
+	} {
+		path := filepath.Join(t.TempDir(), "city.mmdb")
+		mmdbtest.WriteCity(t, path, map[string]geo.Location{"8.8.8.0/24": {City: "Honolulu"}})
+		m, err := mmdb.Map(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := bulk.NewPlan(bulk.CSV, []string{"city"}, bulk.Lines)
+		if err = errors.Join(err, c.change(path)); err != nil {
+			t.Fatal(err)
+		}
+		in, err := bulk.NewInput(strings.NewReader("8.8.8.8\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, err := bulk.Run(context.Background(), bulk.Config{Input: in, Output: io.Discard,
+			Layout: bulk.Layout{Kind: bulk.Lines}, Plan: plan, Source: bulk.NewFiles(m, plan),
+			Workers: 1, MaxRows: 1, MaxErrors: -1})
+		if !errors.Is(err, c.want) || (err == nil) != (end.Rows == 1) || end.Failed > 0 {
+			t.Errorf("%s: got %+v and error %v, want %v", name, end, err, c.want)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

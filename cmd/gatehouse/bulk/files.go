@@ -1,9 +1,11 @@
 package bulk
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +53,11 @@ func NewFiles(files *mmdb.Mapped, plan *Plan) *Files {
 func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int,
 	err error) {
 	now := time.Now()
+	defer func(was bool) {
+		debug.SetPanicOnFault(was)
+		err = cmp.Or(faultOf(recover()), err)
+		err = cmp.Or(s.files.Check(), err) // names the file
+	}(debug.SetPanicOnFault(true))
 	resolved, err := s.resolve(ctx, queries)
 	if err != nil {
 		return 0, err
@@ -71,6 +78,18 @@ func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answe
 		}
 	}
 	return misses, nil
+}
+
+// faultOf returns the error of a panic that was recovered: a file became shorter after it was mapped.
+// It panics with any other value.
+func faultOf(value any) error {
+	if value == nil {
+		return nil
+	}
+	if _, ok := value.(interface{ Addr() uintptr }); !ok {
+		panic(value)
+	}
+	return mmdb.ErrRewritten
 }
 
 // answer returns the answer for addr. known says that it was rendered before.

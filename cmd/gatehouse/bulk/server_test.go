@@ -3,6 +3,7 @@ package bulk_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -389,6 +390,18 @@ func TestGarbledResponses(t *testing.T) {
 		"a result without an address": func(text string) string {
 			return strings.Replace(text, `"ip":"20.0.0.0"`, `"ip":"everywhere"`, 1)
 		},
+		"no JSON for strict readers": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, `nan`, 1)
+		},
+		"control characters": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, "\"\x1b[31m\"", 1)
+		},
+		"no UTF-8": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, "\"\xff\"", 1)
+		},
+		"a long line": func(text string) string {
+			return strings.Replace(text, `"at 20.0.0.0"`, `"`+strings.Repeat("a", 9<<10)+`"`, 1)
+		},
 		"an error without a code": func(text string) string {
 			return strings.Replace(text, first, `{"ok":false,"query":"20.0.0.0",`, 1)
 		},
@@ -445,4 +458,31 @@ func TestRefusedRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSummaryOfLongNames counts names together that are too long to be kept.
+func TestSummaryOfLongNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok, asked: map[string]int{}}
+		f.item = func(query string) string {
+			return fmt.Sprintf(`{"ok":true,"query":%q,"ip":%q,"network":{"as":%q}}`, query, query,
+				strings.Repeat(query, 100))
+		}
+		s := bulk.NewSummary()
+		in, err := bulk.NewInput(&numbers{end: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := s.Plan()
+		source := bulk.NewServer(bulk.ServerConfig{URL: "http://server", Plan: plan,
+			Client: &http.Client{Transport: f}, Patience: time.Minute})
+		_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Plan: plan, Source: source,
+			Layout: bulk.Layout{Kind: bulk.Lines}, Output: io.Discard, Workers: 1, MaxRows: 50,
+			MaxErrors: -1})
+		var out bytes.Buffer
+		if err = errors.Join(err, s.WriteJSON(&out)); err != nil ||
+			!strings.Contains(out.String(), `"as":[{"name":"other","rows":50}]`) {
+			t.Errorf("got error %v and %s, want 50 rows of others", err, &out)
+		}
+	})
 }

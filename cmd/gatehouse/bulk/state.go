@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // State is the file that lets a command go on where an earlier one stopped. It is replaced as a
@@ -38,10 +39,14 @@ const (
 )
 
 // OpenState reads the state at path, or begins a new one. It returns an error if the state belongs
-// to another command or input. Both files must be regular files. The output is cut back to what the
-// state counts, and is at its end.
+// to another command or input, or if another command writes to the output. Both files must be regular
+// files. The output is cut back to what the state counts, and is at its end.
 func OpenState(path string, command map[string]string, in *Input, output *os.File) (*State, error) {
 	s := &State{path: path, output: output}
+	err := syscall.Flock(int(output.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // until it is closed
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.New("another command writes to the output")
+	}
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -84,6 +89,10 @@ func (s *State) resume(command map[string]string, in *Input) error {
 	if sum != s.file.Sum || head != s.file.Head || in.plain && in.Size() < s.file.Position.Input {
 		return fmt.Errorf("%s belongs to another input: the file has changed", s.path)
 	}
+	if whole, err := in.endsRow(s.file.Position.Input); err != nil || !whole {
+		return errors.Join(err, fmt.Errorf("%s ends inside a row of the input, whose last row had no"+
+			" line end and has changed: to begin again, remove the state and the output", s.path))
+	}
 	size, err := s.output.Seek(0, io.SeekEnd)
 	switch {
 	case err != nil:
@@ -104,6 +113,17 @@ func (s *State) resume(command map[string]string, in *Input) error {
 
 // hasGrown reports whether rows were added after an offset. It does not know of compressed files.
 func (in *Input) hasGrown(offset int64) bool { return in.plain && in.Size() > offset }
+
+// endsRow reports whether an offset is after a whole row. The last row may have got its line end
+// later. It does not know of compressed files.
+func (in *Input) endsRow(offset int64) (bool, error) {
+	if offset <= 0 || !in.hasGrown(offset) {
+		return true, nil
+	}
+	var around [2]byte // the last byte before the offset, and the first after it
+	_, err := in.file.ReadAt(around[:], offset-1)
+	return around[0] == '\n' || around[1] == '\n' || around[1] == '\r', err
+}
 
 // sum returns the SHA-256 of the first bytes of the file, and their number: at most limit.
 func (in *Input) sum(limit int64) (sum string, n int64, err error) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +13,14 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 
 	"gatehouse/actors/geo"
 )
 
-const maxLine = 64 << 10 // bytes of a line of a response
+const maxLine = 8 << 10 // bytes of a line of a response; many lines are in memory
 
 // reply is what became of a request.
 type reply struct {
@@ -104,6 +106,9 @@ func (s *Server) readLine(lines *bufio.Scanner, parser *fastjson.Parser, q *ques
 	r *reply) error {
 	if !lines.Scan() {
 		return cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+	}
+	if !utf8.Valid(lines.Bytes()) || !json.Valid(lines.Bytes()) {
+		return errGarbled // fastjson accepts some malformed JSON
 	}
 	item, err := parser.ParseBytes(lines.Bytes())
 	if err != nil || !fits(q.query, item) {

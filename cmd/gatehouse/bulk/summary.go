@@ -11,8 +11,11 @@ import (
 	"text/tabwriter"
 )
 
-// maxNames limits the different names that a Summary counts; others are counted together.
-const maxNames = 1 << 18
+// Limits of the different names that a Summary counts. Others are counted together.
+const (
+	maxNames = 1 << 18
+	maxName  = 256 // bytes
+)
 
 // Summary counts answers.
 type Summary struct {
@@ -49,7 +52,7 @@ func (s *Summary) add(a Answer) {
 }
 
 func count(counts map[string]int, name string) {
-	if _, known := counts[name]; !known && len(counts) >= maxNames {
+	if _, known := counts[name]; !known && (len(counts) >= maxNames || len(name) > maxName) {
 		name = "other"
 	}
 	counts[name]++
