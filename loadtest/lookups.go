@@ -33,6 +33,14 @@ func address(i uint64) string {
 		byte(i<<2) | 1}).String()
 }
 
+// unseen returns a function that returns another address at each call. The first one is random, so
+// that a second run is cold too.
+func unseen() func() string {
+	first := rand.Uint64N(1 << 24)
+	var next atomic.Uint64
+	return func() string { return address(first + next.Add(1)) }
+}
+
 // queries returns the queries of the setup. own is the default number of keys.
 func (s *Setup) queries(own int) []string {
 	if s.Queries != nil {
@@ -105,10 +113,9 @@ func prepareCold(_ context.Context, s *Setup) (*workload, error) {
 	if s.Queries != nil {
 		return lookUpOnce(lookups(distinct(s.Queries))), nil
 	}
-	first := rand.Uint64N(1 << 24) // random, so that a second run is cold too
-	var next atomic.Uint64
+	next := unseen()
 	return &workload{hit: func(h *Hit) error {
-		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))),
+		_, err := h.Do("cold-lookup", Request{Path: lookup(next()),
 			Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -190,12 +197,11 @@ func prepareBulk(ctx context.Context, s *Setup) (*workload, error) {
 
 // prepareBulkCold sends addresses that the cache does not have. Each of them must have a result.
 func prepareBulkCold(context.Context, *Setup) (*workload, error) {
-	first := rand.Uint64N(1 << 24) // random, so that a second run is cold too
-	var next atomic.Uint64
+	next := unseen()
 	return &workload{hit: func(h *Hit) error {
 		queries := make([]string, bulkSize)
 		for i := range queries {
-			queries[i] = address(first + next.Add(1))
+			queries[i] = next()
 		}
 		bodies, err := bulks(queries)
 		if err != nil {

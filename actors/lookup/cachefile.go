@@ -1,22 +1,27 @@
 package lookup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"time"
+
+	"gatehouse/actors/geo"
 )
 
-// saveEach is the time between two writes of the cache file.
-const saveEach = time.Minute
+// saveInterval is the time between two writes of the cache file.
+const saveInterval = time.Minute
 
 // cacheFile keeps the results of a cache over a restart. Its methods are called by one goroutine at
 // a time.
 type cacheFile struct {
-	service *Service
-	path    string
-	saved   int64 // puts into the cache at the last write
+	path, origin string
+	cache        *geo.Cache
+	logger       *slog.Logger
+	saved        int64 // puts into the cache at the last write
 }
 
 // ErrCacheFile is in the error of New if the cache file cannot be written.
@@ -24,16 +29,16 @@ var ErrCacheFile = errors.New("it cannot be written")
 
 // openCacheFile fills the cache from the file. A file that cannot be used is a warning. The error
 // says that the file cannot be written.
-func (s *Service) openCacheFile() error {
-	s.file = &cacheFile{service: s, path: s.config.CacheFile}
-	if err := s.file.load(time.Now()); err != nil {
-		s.config.Logger.Warn("the cache file is not used: the cache begins empty", "error", err)
+func openCacheFile(path, origin string, cache *geo.Cache, logger *slog.Logger) (*cacheFile, error) {
+	f := &cacheFile{path: path, origin: origin, cache: cache, logger: logger}
+	if err := f.load(time.Now()); err != nil {
+		logger.Warn("the cache file is not used: the cache begins empty", "error", err)
 	}
-	out, err := s.file.create()
+	out, err := f.create()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(out.Close(), os.Remove(out.Name()))
+	return f, errors.Join(out.Close(), os.Remove(out.Name()))
 }
 
 // load reads the file, if there is one.
@@ -46,31 +51,31 @@ func (f *cacheFile) load(now time.Time) error {
 		return err
 	}
 	defer in.Close()
-	n, err := f.service.cache.Load(in, f.service.config.CacheOrigin, now)
+	n, err := f.cache.Load(in, f.origin, now)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
-	f.service.config.Logger.Info("cached results read", "file", f.path, "results", n)
+	f.logger.Info("cached results read", "file", f.path, "results", n)
 	return nil
 }
 
 // create makes the temporary file. Only the owner may read it, since queries are personal.
 func (f *cacheFile) create() (*os.File, error) {
-	path := f.path + ".tmp"
+	path := f.path + ".tmp" // there already if a process was killed during a write
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // of a process that was killed
+		return nil, err
 	}
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
-// save writes the file, unless the cache has not changed since.
+// save writes the file, unless nothing was put into the cache since the last write.
 func (f *cacheFile) save(now time.Time) {
-	puts := f.service.cache.Puts()
+	puts := f.cache.Puts()
 	if puts == f.saved {
 		return
 	}
 	if err := f.write(now); err != nil {
-		f.service.config.Logger.Warn("the cache file cannot be written", "error", err)
+		f.logger.Warn("the cache file cannot be written", "error", err)
 		return
 	}
 	f.saved = puts
@@ -82,7 +87,7 @@ func (f *cacheFile) write(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(f.service.cache.Save(out, f.service.config.CacheOrigin, now), out.Close())
+	err = errors.Join(f.cache.Save(out, f.origin, now), out.Close())
 	if err == nil {
 		err = os.Rename(out.Name(), f.path)
 	}
@@ -92,15 +97,15 @@ func (f *cacheFile) write(now time.Time) error {
 	return nil
 }
 
-// run writes the file every minute until the service ends.
-func (f *cacheFile) run() {
-	ticker := time.NewTicker(saveEach)
+// run writes the file every minute until ctx ends.
+func (f *cacheFile) run(ctx context.Context) {
+	ticker := time.NewTicker(saveInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case now := <-ticker.C:
 			f.save(now)
-		case <-f.service.lifetime.Done():
+		case <-ctx.Done():
 			return
 		}
 	}

@@ -75,7 +75,8 @@ func TestRestartUnderLoadKeepsTheHits(t *testing.T) {
 	})
 }
 
-// TestCacheFileIsWrittenEachMinute ends a process without a stop.
+// TestCacheFileIsWrittenEachMinute ends a process without a stop. Without new results, the file is
+// left alone.
 func TestCacheFileIsWrittenEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path, log := filepath.Join(t.TempDir(), "cache"), new(bytes.Buffer)
@@ -83,8 +84,12 @@ func TestCacheFileIsWrittenEachMinute(t *testing.T) {
 		lookUp(first, nth(1))
 		time.Sleep(61 * time.Second)
 		written, err := os.ReadFile(path)
-		if err != nil {
+		if err = errors.Join(err, os.Remove(path)); err != nil {
 			t.Fatal(err)
+		}
+		time.Sleep(61 * time.Second)
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("got %v for the file, want none, as there is no new result", err)
 		}
 		lookUp(first, nth(2))
 		stop(t, first)

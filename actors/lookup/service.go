@@ -75,7 +75,8 @@ type Service struct {
 func New(config Config) (*Service, error) {
 	for _, p := range []geo.Provider{config.Provider, config.Fallback} {
 		if p != nil && !p.Terms().Source.IsKnown() {
-			return nil, fmt.Errorf("the source %q of a provider is not in geo's list of sources", p.Terms().Source)
+			return nil, fmt.Errorf("the source %q of a provider is not in geo's list of sources",
+				p.Terms().Source)
 		}
 	}
 	cache, err := geo.NewCache(config.CacheEntries)
@@ -91,7 +92,8 @@ func New(config Config) (*Service, error) {
 		admission:  newAdmission(),
 	}
 	if config.CacheFile != "" {
-		if err := s.openCacheFile(); err != nil {
+		s.file, err = openCacheFile(config.CacheFile, config.CacheOrigin, cache, config.Logger)
+		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCacheFile, err)
 		}
 	}
@@ -107,7 +109,7 @@ func New(config Config) (*Service, error) {
 	}
 	s.spawn()
 	if s.file != nil {
-		s.tasks.Go(s.file.run)
+		s.tasks.Go(func() { s.file.run(s.lifetime) })
 	}
 	if s.isShared() {
 		s.tasks.Go(s.follow)

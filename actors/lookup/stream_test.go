@@ -211,14 +211,15 @@ func TestStreamOwnerLeaves(t *testing.T) {
 	})
 }
 
+// TestStreamFallsBackToFiles has addresses that fail at once beside a domain that fails later.
 func TestStreamFallsBackToFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := commercialTier()
 		u.fail = func(geo.Endpoint) error { return context.DeadlineExceeded }
 		files := commercialTierOf(0)
 		files.terms.Source = geo.SourceMMDB
-		s := start(t, u, func(c *lookup.Config) { c.Fallback = files })
-		for i, o := range drain(t, s, caller, addresses(0, 300)) {
+		s := start(t, slowDomain{u}, func(c *lookup.Config) { c.Fallback = files })
+		for i, o := range drain(t, s, caller, append(addresses(0, 250), "slow.example.com")) {
 			if o.Err != nil || o.Entry.Source() != geo.SourceMMDB {
 				t.Fatalf("outcome %d: got %+v, want a result of the files", i, o)
 			}

@@ -277,26 +277,11 @@ func (j *lookupJob) run() error {
 	format := j.format(j.layout, isTerminal(j.output))
 	config := bulk.Config{Input: j.in, Layout: j.layout, Output: j.output,
 		MaxErrors: j.MaxErrors, Counts: &bulk.Counts{}}
-	shape, fields := bulk.Format(format), j.Fields
-	switch {
-	case j.Summarize:
-		shape = bulk.CSV
-	case format == "table":
-		config.Output, shape = tableWriter{j.output}, bulk.TSV
-		if len(fields) == 0 {
-			fields = []string{"country", "city", "as"} // for 80 columns
-		}
-	}
-	var err error
-	isJSON := shape == bulk.JSON || shape == bulk.NDJSON
-	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
-		j.layout.Kind == bulk.Objects && !isJSON
-	if config.Plan, err = bulk.NewPlan(shape, fields, plain); err != nil {
-		return usagef("--fields: %v", err)
-	}
+	summary := bulk.NewSummary()
 	if j.Summarize {
-		config.Summary = bulk.NewSummary()
-		config.Plan = config.Summary.Plan()
+		config.Plan = summary.Plan()
+	} else if err := j.plan(&config, format); err != nil {
+		return err
 	}
 	closeSource, err := j.source(&config)
 	if err != nil {
@@ -311,7 +296,10 @@ func (j *lookupJob) run() error {
 		return j.report(state.Position(), 0, 0, nil, "already done: ")
 	}
 	began := time.Now()
-	stop := showProgress(j.p, &config, j.output)
+	stop := func() {}
+	if isTerminal(j.p.stderr) && (j.Summarize || !isTerminal(j.output)) { // not between rows
+		stop = showProgress(j.p, &config)
+	}
 	end, err := bulk.Run(j.p.ctx, config)
 	stop()
 	var header *bulk.HeaderError
@@ -319,11 +307,26 @@ func (j *lookupJob) run() error {
 	case errors.As(err, &header):
 		return usagef("--column %q: %s", j.Column, header)
 	case err == nil && state != nil:
-		err = state.Save(end, true, j.output.(*os.File))
-	case err == nil && config.Summary != nil:
-		err = j.summarize(config.Summary)
+		err = state.Save(end, true)
+	case err == nil && j.Summarize:
+		err = j.summarize(summary)
 	}
 	return j.report(end, config.From.Rows, time.Since(began), err, "")
+}
+
+// plan sets the plan of the rows that are written, and makes a table of them.
+func (j *lookupJob) plan(config *bulk.Config, format string) (err error) {
+	shape, fields := bulk.Format(format), j.Fields
+	if format == "table" {
+		config.Output, shape = tableWriter{j.output}, bulk.TSV
+		if len(fields) == 0 {
+			fields = []string{"country", "city", "as"} // for 80 columns
+		}
+	}
+	if config.Plan, err = bulk.NewPlan(shape, fields, j.layout.Kind); err != nil {
+		return usagef("--fields: %v", err)
+	}
+	return nil
 }
 
 // source opens what answers.
@@ -361,7 +364,7 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 		URL: s.url, Client: s.client, Plan: config.Plan, Patience: patience, Key: key,
 		Waiting: outageNotice(j.p.stderr),
 	})
-	config.Workers, config.MaxRows = 32, 500
+	config.Workers, config.MaxRows = bulk.MaxInFlight, bulk.MaxBatch
 	return transport.CloseIdleConnections, nil
 }
 
@@ -376,13 +379,12 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 		"--fields": strings.Join(j.Fields, ","), "--format": format,
 		"--mmdb": strings.Join(j.MMDB, ","),
 	}
-	output := j.output.(*os.File)
-	state, err := bulk.OpenState(j.Resume, command, j.in, output)
+	state, err := bulk.OpenState(j.Resume, command, j.in, j.output.(*os.File))
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
 	config.From = state.Position()
-	config.Checkpoint = func(at bulk.Position) error { return state.Save(at, false, output) }
+	config.Checkpoint = func(at bulk.Position) error { return state.Save(at, false) }
 	return state, nil
 }
 

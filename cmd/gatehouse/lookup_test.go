@@ -467,7 +467,7 @@ func TestLookupProgress(t *testing.T) {
 		began := time.Now()
 		p := progress{began: began, from: bulk.Position{Input: 200_000, Rows: 250}, input: in}
 		counts.Rows.Store(500)
-		counts.Asked.Store(50)
+		counts.Misses.Store(50)
 		counts.Input.Store(400_000)
 		_, err = bulk.Run(t.Context(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
 			Plan: plan, Source: bulk.NewFiles(files, plan), Output: io.Discard, Workers: 1, MaxRows: 9,

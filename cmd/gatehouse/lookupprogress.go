@@ -32,12 +32,8 @@ func outageNotice(stderr io.Writer) func(without time.Duration, cause error) {
 	}
 }
 
-// showProgress shows how far a lookup is, until stop is called. It does so on a terminal only, and
-// not between rows that are shown there as well.
-func showProgress(p *program, config *bulk.Config, output io.Writer) (stop func()) {
-	if !isTerminal(p.stderr) || isTerminal(output) && config.Summary == nil {
-		return func() {}
-	}
+// showProgress shows how far a lookup is, until stop is called.
+func showProgress(p *program, config *bulk.Config) (stop func()) {
 	bar := progressbar.NewOptions64(config.Input.Size(), // -1 = unknown: no bar
 		progressbar.OptionSetWriter(p.stderr), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),
@@ -80,7 +76,7 @@ func (p *progress) describe(now time.Time, counts *bulk.Counts) (text string, do
 	rows := counts.Rows.Load() - p.from.Rows
 	took := now.Sub(p.began)
 	text = fmt.Sprintf("%d rows, %.0f/s, %s repeated, %d failed", counts.Rows.Load(),
-		float64(rows)/took.Seconds(), percent(rows-counts.Asked.Load(), rows), counts.Failed.Load())
+		float64(rows)/took.Seconds(), percent(rows-counts.Misses.Load(), rows), counts.Failed.Load())
 	size, began := p.input.Size(), p.input.Done(p.from.Input)
 	done = min(p.input.Done(counts.Input.Load()), size-1)
 	if done <= began {

@@ -1,6 +1,7 @@
 package endpoint_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -42,6 +43,46 @@ func TestAcceptedCoding(t *testing.T) {
 		}
 		if got := endpoint.AcceptedCoding(&h); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.lines, got, c.want)
+		}
+	}
+}
+
+// TestCompressorsAreLimitedAndFreed has 64 streams compressed at once, so that another response is
+// not. When they have ended, it is.
+func TestCompressorsAreLimitedAndFreed(t *testing.T) {
+	response := func() *fasthttp.RequestCtx {
+		ctx := &fasthttp.RequestCtx{}
+		ctx.Request.Header.Set(fasthttp.HeaderAcceptEncoding, "gzip")
+		ctx.Response.SetBody(make([]byte, 2000))
+		return ctx
+	}
+	coding := func(ctx *fasthttp.RequestCtx) string { return string(ctx.Response.Header.ContentEncoding()) }
+	for range 3 {
+		var streams []*endpoint.Stream
+		for range 64 {
+			ctx := response()
+			endpoint.SetStream(ctx, true, func(*endpoint.Stream) error { return nil })
+			if got := coding(ctx); got != "gzip" {
+				t.Fatalf("got coding %q for stream %d, want gzip", got, len(streams))
+			}
+			streams = append(streams, endpoint.StreamOf(ctx))
+		}
+		ctx := response()
+		if endpoint.Compress(ctx); coding(ctx) != "" {
+			t.Errorf("got coding %q beside 64 streams, want none", coding(ctx))
+		}
+		for _, s := range streams {
+			ended := 0
+			s.Ended = func(int) { ended++ }
+			if err := errors.Join(s.Close(), s.Close()); err != nil || ended != 1 {
+				t.Errorf("got error %v and the end of a stream told %d times, want once", err, ended)
+			}
+		}
+		for range 65 {
+			ctx := response()
+			if endpoint.Compress(ctx); coding(ctx) != "gzip" {
+				t.Fatalf("got coding %q after the streams, want gzip", coding(ctx))
+			}
 		}
 	}
 }

@@ -51,8 +51,8 @@ func WriteLookup(ctx *fasthttp.RequestCtx, query string, err error) {
 	ctx.Response.SwapBody(p.appendLookup(ctx.Response.SwapBody(nil)[:0], query, false))
 }
 
-// AppendItem appends the problem of err as one result of a bulk lookup. It has no headers, so
-// retry_after is a member.
+// AppendItem appends the problem of err as one result of a bulk response or a stream. It has no
+// headers, so retry_after is a member.
 func AppendItem(dst []byte, query string, err error) []byte {
 	p := ProblemOf(err)
 	return p.appendLookup(dst, query, true)

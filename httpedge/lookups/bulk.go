@@ -32,7 +32,7 @@ const maxBulk = 50 // queries per request (interface document, section 8)
 // of the body.
 type bulkBatch struct {
 	parser   fastjson.Parser
-	shown    view
+	chosen   selection
 	texts    []string
 	outcomes []geo.Outcome // one a text, in their order
 	sources  []geo.Source  // distinct
@@ -51,13 +51,13 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 		return
 	}
 	body := ctx.PostBody()
-	shown, fault := viewOf(ctx.QueryArgs())
+	chosen, fault := selectionOf(ctx.QueryArgs())
 	if fault != nil {
 		endpoint.WriteLookup(ctx, "", fault)
 		return
 	}
 	b := bulkBatches.Get().(*bulkBatch)
-	b.shown = shown
+	b.chosen = chosen
 	if err := b.read(body); err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
@@ -153,7 +153,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if err := b.outcomes[i].Err; err != nil {
 			body = endpoint.AppendItem(body, b.texts[i], err)
 		} else {
-			body = b.shown.append(body, b.texts[i], &b.outcomes[i])
+			body = b.chosen.append(body, b.texts[i], &b.outcomes[i])
 		}
 	}
 	ctx.Response.SwapBody(append(body, ']', '}'))

@@ -1,5 +1,5 @@
-// Package lookups serves the geolocation endpoints: one lookup, bulk lookups, and the caller's own
-// address.
+// Package lookups serves the geolocation endpoints: one lookup, bulk requests, streams, and the
+// caller's own address. Callers may have API keys.
 package lookups
 
 import (
@@ -91,7 +91,7 @@ var (
 
 // lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
 func (s *service) lookup(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
-	text, shown, fault := readQuery(ctx)
+	text, chosen, fault := readQuery(ctx)
 	if fault != nil {
 		endpoint.WriteLookup(ctx, text, fault)
 		return
@@ -106,25 +106,25 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 		return
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
-	writeResult(ctx, text, shown, &outcome)
+	writeResult(ctx, text, chosen, &outcome)
 }
 
-// readQuery returns the value of q, which shares memory with the request, and the view. Parsing the
-// arguments costs more than a cache hit, so it is skipped when q is the only one and nothing is
+// readQuery returns the value of q, which shares memory with the request, and the selection. Parsing
+// the arguments costs more than a cache hit, so it is skipped when q is the only one and nothing is
 // encoded.
-func readQuery(ctx *fasthttp.RequestCtx) (text string, shown view, fault error) {
+func readQuery(ctx *fasthttp.RequestCtx) (text string, chosen selection, fault error) {
 	text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q=")
 	if ok && !has(text, '%') && !has(text, '+') && !has(text, '&') {
-		return text, view{}, nil
+		return text, selection{}, nil
 	}
 	args := ctx.QueryArgs()
 	if text, fault = queryArgument(args); fault != nil {
-		return "", view{}, fault
+		return "", selection{}, fault
 	}
-	if shown, fault = viewOf(args); fault != nil {
-		return "", view{}, fault
+	if chosen, fault = selectionOf(args); fault != nil {
+		return "", selection{}, fault
 	}
-	return text, shown, nil
+	return text, chosen, nil
 }
 
 func has(text string, c byte) bool { return strings.IndexByte(text, c) >= 0 }
@@ -169,10 +169,10 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 
 // writeResult responds with a result for the query as written in text. A body that was rendered
 // before is not copied.
-func writeResult(ctx *fasthttp.RequestCtx, text string, shown view, o *geo.Outcome) {
-	if body := o.Ready(text); body != nil && shown == (view{}) {
+func writeResult(ctx *fasthttp.RequestCtx, text string, chosen selection, o *geo.Outcome) {
+	if body := o.Ready(text); body != nil && chosen == (selection{}) {
 		ctx.Response.SetBodyRaw(body)
 		return
 	}
-	ctx.Response.SwapBody(shown.append(ctx.Response.SwapBody(nil)[:0], text, o))
+	ctx.Response.SwapBody(chosen.append(ctx.Response.SwapBody(nil)[:0], text, o))
 }

@@ -14,7 +14,7 @@ var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.Reaso
 
 // myIP serves GET /api/my-ip with the location of the caller's address.
 func (s *service) myIP(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
-	shown, err := viewOf(ctx.QueryArgs())
+	chosen, err := selectionOf(ctx.QueryArgs())
 	if err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 		return
@@ -40,5 +40,5 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
-	writeResult(ctx, text, shown, &outcome)
+	writeResult(ctx, text, chosen, &outcome)
 }

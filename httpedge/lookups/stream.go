@@ -44,7 +44,7 @@ var (
 
 // stream serves POST /api/stream.
 func (s *service) stream(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
-	shown, err := viewOf(ctx.QueryArgs())
+	chosen, err := selectionOf(ctx.QueryArgs())
 	if err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 		return
@@ -57,7 +57,7 @@ func (s *service) stream(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 	found := s.lookups.Stream(s.caller(ctx, keyed), queries.next)
 	many := len(queries.ends) > fewQueries
 	endpoint.SetStream(ctx, many, func(to *endpoint.Stream) error {
-		out := streamWriter{to: to, shown: shown, buf: streamBuffers.Get().(*[]byte)}
+		out := streamWriter{to: to, chosen: chosen, buf: streamBuffers.Get().(*[]byte)}
 		defer streamBuffers.Put(out.buf)
 		return out.write(found)
 	})
@@ -72,10 +72,10 @@ var streamBuffers = sync.Pool{New: func() any {
 
 // streamWriter writes the lines of a response.
 type streamWriter struct {
-	to    *endpoint.Stream
-	shown view
-	buf   *[]byte // lines that are not sent yet
-	err   error
+	to     *endpoint.Stream
+	chosen selection
+	buf    *[]byte // lines that are not sent yet
+	err    error
 }
 
 // write sends a line for each query, and the last line. It sends what it has before it waits.
@@ -106,7 +106,7 @@ func (w *streamWriter) write(found *lookup.Stream) error {
 			failed++
 			lines = endpoint.AppendItem(lines, text, outcome.Err)
 		} else {
-			lines = w.shown.append(lines, text, &outcome)
+			lines = w.chosen.append(lines, text, &outcome)
 		}
 		lines = append(lines, '\n')
 		if len(lines) >= streamChunk && !send() {

@@ -20,8 +20,8 @@ const (
 	addressFile = "addresses.txt"
 )
 
-// peer is a program to measure.
-type peer struct {
+// program is a program to measure.
+type program struct {
 	name     string
 	rows     int        // rows it looks up: the slow ones get the first rows only
 	commands [][]string // run in turn and measured together
@@ -43,7 +43,7 @@ func (o *options) compare() error {
 	}
 	fmt.Printf("%-24s %9s %8s %9s %8s %14s\n",
 		"program", "rows", "seconds", "rows/s", "CPU s", "anonymous MiB")
-	for _, p := range o.peers(self, addresses) {
+	for _, p := range o.programs(self, addresses) {
 		if !p.installed() {
 			fmt.Printf("%-24s is not installed: run scripts/reader-tools\n", p.name)
 			continue
@@ -72,14 +72,15 @@ func (o *options) addresses() ([]string, error) {
 	return strings.Fields(string(text)), nil
 }
 
-// peers returns the programs. One that reads a single file looks up all addresses in each of the two.
-func (o *options) peers(self string, addresses []string) []peer {
+// programs returns the programs. One that reads a single file looks up all addresses in each of the
+// two.
+func (o *options) programs(self string, addresses []string) []program {
 	city, asn, all := o.path(cityFile), o.path(asnFile), o.path(addressFile)
 	node := filepath.Join(o.node, "node_modules", "maxmind", "package.json")
 	mmdbctl, inspect := o.tool("mmdbctl"), o.tool("mmdbinspect")
 	single := addresses[:min(len(addresses), 1000)]
 	some := addresses[:min(len(addresses), 200_000)]
-	return []peer{
+	return []program{
 		{name: "gatehouse lookup", rows: len(addresses), commands: [][]string{
 			{o.program, "lookup", "--mmdb", city + "," + asn, "--file", o.path(rowsFile),
 				"--column", "ip", "-q"},
@@ -133,7 +134,7 @@ func inChunks(addresses, command []string) [][]string {
 }
 
 // installed reports whether the program and its library are here.
-func (p *peer) installed() bool {
+func (p *program) installed() bool {
 	if _, err := exec.LookPath(p.commands[0][0]); err != nil {
 		return false
 	}

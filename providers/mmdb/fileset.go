@@ -110,13 +110,19 @@ func (p *Provider) render(all *record, err *geo.Error, now time.Time) *geo.Recor
 // read looks up an address, and returns an answer of its own.
 func (p *Provider) read(addr netip.Addr, now time.Time) geo.Answer {
 	places, narrowest := p.files.Load().search(addr, nil)
+	prefix, _ := addr.Prefix(narrowest)
+	return p.result(places, addr, prefix, now)
+}
+
+// result returns the answer of records for an address and the prefix that has them.
+func (p *Provider) result(places []place, addr netip.Addr, prefix netip.Prefix,
+	now time.Time) geo.Answer {
 	all, err := p.merge(places)
 	if err != nil {
 		return geo.Answer{Err: err}
 	}
 	r := all.result(&p.zones, now)
-	r.IP = addr
-	r.Data.Prefix, _ = addr.Prefix(narrowest)
+	r.IP, r.Data.Prefix = addr, prefix
 	return geo.Answer{Result: r}
 }
 

@@ -15,8 +15,8 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// MaxMapped is how many files Map takes.
-const MaxMapped = 4
+// maxMapped is how many files Map takes.
+const maxMapped = 4
 
 // Mapped are database files for a program that looks up many addresses and then ends. They are
 // mapped into memory, so they must not be rewritten in place meanwhile. Its methods may be called
@@ -30,14 +30,14 @@ type Mapped struct {
 // since may be wrong.
 var ErrRewritten = errors.New("was rewritten during the lookup: replace such a file by renaming")
 
-// Places says which records of the files an address has. Two addresses with equal Places have the
-// same result but for the address and the prefix. It can be a map key.
-type Places [MaxMapped]uint64
+// Offsets are where the files have their records of an address. Two addresses with equal Offsets
+// have the same result but for the address and the prefix.
+type Offsets [maxMapped]uint64
 
 // Map opens files, of the types that Open takes. Its error names the file that cannot be used.
 func Map(paths ...string) (*Mapped, error) {
-	if len(paths) == 0 || len(paths) > MaxMapped {
-		return nil, fmt.Errorf("got %d database files, want 1 to %d", len(paths), MaxMapped)
+	if len(paths) == 0 || len(paths) > maxMapped {
+		return nil, fmt.Errorf("got %d database files, want 1 to %d", len(paths), maxMapped)
 	}
 	m := &Mapped{p: Provider{
 		resolver:  net.DefaultResolver.LookupNetIP,
@@ -88,10 +88,10 @@ func (m *Mapped) close(files []*file) error {
 	return errors.Join(errs...)
 }
 
-// Find returns where the files have addr, and the prefix for which all of them have these records.
-// It costs a fraction of Answer.
-func (m *Mapped) Find(addr netip.Addr) (at Places, prefix netip.Prefix) {
-	var found [MaxMapped]place
+// Find returns where the files have their records of addr, and the prefix for which all of them have
+// these records. It costs a fraction of Answer.
+func (m *Mapped) Find(addr netip.Addr) (at Offsets, prefix netip.Prefix) {
+	var found [maxMapped]place
 	places, bits := m.p.files.Load().search(addr, found[:0])
 	for i := range places {
 		at[i] = places[i].offset
@@ -106,17 +106,11 @@ func (m *Mapped) Resolve(ctx context.Context, domain string) (netip.Addr, *geo.E
 }
 
 // Answer returns the answer at now for addr, which Find found.
-func (m *Mapped) Answer(addr netip.Addr, at Places, prefix netip.Prefix, now time.Time) geo.Answer {
-	var found [MaxMapped]place
+func (m *Mapped) Answer(addr netip.Addr, at Offsets, prefix netip.Prefix, now time.Time) geo.Answer {
+	var found [maxMapped]place
 	places := found[:0]
 	for i, f := range m.p.files.Load().files {
 		places = append(places, place{file: f, offset: at[i]})
 	}
-	all, err := m.p.merge(places)
-	if err != nil {
-		return geo.Answer{Err: err}
-	}
-	r := all.result(&m.p.zones, now)
-	r.IP, r.Data.Prefix = addr, prefix
-	return geo.Answer{Result: r}
+	return m.p.result(places, addr, prefix, now)
 }

@@ -39,7 +39,7 @@ func BenchmarkRows(b *testing.B) {
 		fmt.Fprintf(&rows, "%d,%d.%d.1.2,\"/page, %d\"\n", i, 20+i>>8&127, i&255, i)
 	}
 	for name, fields := range map[string][]string{"csv": nil, "few": {"country", "city"}} {
-		plan, err := bulk.NewPlan(bulk.CSV, fields, false)
+		plan, err := bulk.NewPlan(bulk.CSV, fields, bulk.Commas)
 		if err != nil {
 			b.Fatal(err)
 		}

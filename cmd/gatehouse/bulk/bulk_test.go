@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,10 +70,7 @@ func (j job) run(t testing.TB, m *mmdb.Mapped) (string, bulk.Position, error) {
 	if j.fields != "" {
 		names = strings.Split(j.fields, ",")
 	}
-	isJSON := j.format == bulk.JSON || j.format == bulk.NDJSON
-	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
-		j.layout.Kind == bulk.Objects && !isJSON
-	plan, err := bulk.NewPlan(j.format, names, plain)
+	plan, err := bulk.NewPlan(j.format, names, j.layout.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +174,7 @@ func TestFormats(t *testing.T) {
 
 func TestNewPlanRefusesUnknownFields(t *testing.T) {
 	for _, name := range []string{"contry", "location.contry", "flags.country", "data.", "Country", ""} {
-		_, err := bulk.NewPlan(bulk.CSV, []string{"city", name}, true)
+		_, err := bulk.NewPlan(bulk.CSV, []string{"city", name}, bulk.Lines)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) ||
 			!strings.Contains(err.Error(), "countryCode, currency") {
 			t.Errorf("got %v, want an error that names %q and the fields", err, name)
@@ -315,7 +311,7 @@ func TestSummary(t *testing.T) {
 	plan := s.Plan()
 	_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
 		Plan: plan, Source: bulk.NewFiles(m, plan), Output: &bytes.Buffer{}, Workers: 1, MaxRows: 3,
-		MaxErrors: -1, Summary: s})
+		MaxErrors: -1})
 	var out bytes.Buffer
 	if err = errors.Join(err, s.WriteJSON(&out)); err != nil {
 		t.Fatal(err)
@@ -335,20 +331,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-func TestFilesHaveOneAnswerForARecord(t *testing.T) {
-	m := files(t)
-	at := func(s string) mmdb.Places {
-		places, _ := m.Find(netip.MustParseAddr(s))
-		return places
-	}
-	a, b := at("8.8.8.1"), at("8.8.8.200")
-	if a != b || a == at("1.1.1.1") || a == at("9.9.9.9") {
-		t.Errorf("got %v and %v, want the same, and others elsewhere", a, b)
-	}
-}
-
-// TestFieldsAreThoseOfJSON compares each field as a cell, which is taken from the result itself,
-// with the same field as JSON.
 // TestRewrittenFile expects an error instead of a crash or of wrong answers once a mapped file is
 // rewritten in place. One that was replaced by renaming stays in use.
 func TestRewrittenFile(t *testing.T) {
@@ -370,7 +352,7 @@ func TestRewrittenFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := bulk.NewPlan(bulk.CSV, []string{"city"}, true)
+		plan, err := bulk.NewPlan(bulk.CSV, []string{"city"}, bulk.Lines)
 		if err = errors.Join(err, c.change(path)); err != nil {
 			t.Fatal(err)
 		}
@@ -390,6 +372,8 @@ func TestRewrittenFile(t *testing.T) {
 	}
 }
 
+// TestFieldsAreThoseOfJSON compares each field as a cell, which is taken from the result itself,
+// with the same field as JSON.
 func TestFieldsAreThoseOfJSON(t *testing.T) {
 	m := files(t)
 	lines := bulk.Layout{Kind: bulk.Lines}
@@ -422,7 +406,7 @@ func TestSlowInput(t *testing.T) {
 	input, output := io.Pipe()
 	rows, written := io.Pipe()
 	done := make(chan error, 1)
-	plan, err := bulk.NewPlan(bulk.NDJSON, []string{"city"}, true)
+	plan, err := bulk.NewPlan(bulk.NDJSON, []string{"city"}, bulk.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}

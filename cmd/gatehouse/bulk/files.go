@@ -21,7 +21,7 @@ import (
 type Files struct {
 	files   *mmdb.Mapped
 	plan    *Plan
-	kept    []atomic.Pointer[keptRecord] // by the hash of their places: a new one replaces another
+	kept    []atomic.Pointer[keptRecord] // by the hash of their keys: a new one replaces another
 	seed    maphash.Seed
 	parsers fastjson.ParserPool
 }
@@ -39,7 +39,7 @@ type keptRecord struct {
 
 // recordKey is what a record depends on.
 type recordKey struct {
-	at     mmdb.Places
+	at     mmdb.Offsets
 	prefix netip.Prefix // only with details
 }
 
@@ -50,7 +50,7 @@ func NewFiles(files *mmdb.Mapped, plan *Plan) *Files {
 }
 
 // Answer looks up addresses, and resolves domains first.
-func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (asked int,
+func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int,
 	err error) {
 	now := time.Now()
 	defer func(was bool) {
@@ -74,10 +74,10 @@ func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answe
 		}
 		var known bool
 		if answers[i], known = s.answer(addr, now); !known {
-			asked++
+			misses++
 		}
 	}
-	return asked, nil
+	return misses, nil
 }
 
 // faultOf returns the error of a panic that was recovered: a file became shorter after it was mapped.

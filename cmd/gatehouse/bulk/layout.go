@@ -91,7 +91,7 @@ func (l *Layout) begin(s *splitter) (header []byte, err error) {
 		return nil, fmt.Errorf("the header cannot be read: %s", c.bad[0].message)
 	}
 	header = bytes.Clone(c.row(0))
-	for cells := newCells(header, l.comma(), l.quotes() != 0); cells.next(); {
+	for cells := l.cellsOf(header); cells.next(); {
 		l.names = append(l.names, string(cells.text()))
 	}
 	return header, l.find()
@@ -129,8 +129,9 @@ type cells struct {
 	pos    int    // of the next cell
 }
 
-func newCells(row []byte, comma byte, quotes bool) cells {
-	return cells{row: trimLineEnd(row), comma: comma, quotes: quotes}
+// cellsOf returns the cells of a row.
+func (l *Layout) cellsOf(row []byte) cells {
+	return cells{row: trimLineEnd(row), comma: l.comma(), quotes: l.Kind == Commas}
 }
 
 func trimLineEnd(row []byte) []byte {
@@ -181,13 +182,14 @@ func (c cells) count() int {
 	return n
 }
 
-// ref is one row of the output: a row of the input, or an address in a text.
-type ref struct {
+// lookup is the lookup of one query, and becomes one row of the output. A row of a text may have
+// several.
+type lookup struct {
 	in      int    // number of the row in the chunk
-	row     []byte // as it is written again
+	row     []byte // as it is written again; nil for lines and texts
 	query   []byte
-	record  *Record // of a problem; nil = ask
-	ask     int     // index of the question
+	record  *Record // of a problem, which needs no answer; nil = none
+	index   int     // of the query among those of the chunk
 	missing int     // cells fewer than in the header
 }
 
@@ -200,8 +202,8 @@ type reader struct {
 	found  [][]byte
 }
 
-// refs appends the rows of c. Blank rows are left out.
-func (r *reader) refs(dst []ref, c *chunk) []ref {
+// lookups appends the lookups of c. Blank rows have none.
+func (r *reader) lookups(dst []lookup, c *chunk) []lookup {
 	r.arena = nil
 	for i := range c.ends {
 		row := c.row(i)
@@ -216,10 +218,10 @@ func (r *reader) refs(dst []ref, c *chunk) []ref {
 		case Text:
 			r.found = extract(r.found[:0], row)
 			for _, query := range r.found {
-				dst = append(dst, ref{in: i, query: query})
+				dst = append(dst, lookup{in: i, query: query})
 			}
 		case Lines:
-			dst = append(dst, ref{in: i, query: bytes.TrimSpace(row)})
+			dst = append(dst, lookup{in: i, query: bytes.TrimSpace(row)})
 		case Objects:
 			dst = append(dst, r.object(i, row))
 		default:
@@ -230,63 +232,63 @@ func (r *reader) refs(dst []ref, c *chunk) []ref {
 }
 
 // unreadable returns a row without cells. Its text becomes the first one.
-func (r *reader) unreadable(i int, row []byte, p *problem) ref {
-	f := ref{in: i, record: r.plan.failure(*p), missing: max(0, len(r.names)-1)}
+func (r *reader) unreadable(i int, row []byte, p *problem) lookup {
+	l := lookup{in: i, record: r.plan.failure(*p), missing: max(0, len(r.names)-1)}
 	switch r.Kind {
 	case Commas:
-		f.row = append(quoted(nil, view(trimLineEnd(row))), lineEnd(row)...)
+		l.row = append(appendQuotedCell(nil, view(trimLineEnd(row))), lineEnd(row)...)
 	case Objects:
-		f.row = append(geo.AppendQuoted([]byte(`{"row":`), view(bytes.TrimSpace(row))), '}')
+		l.row = append(geo.AppendQuoted([]byte(`{"row":`), view(bytes.TrimSpace(row))), '}')
 	}
-	return f
+	return l
 }
 
-func (r *reader) delimited(i int, row []byte) ref {
-	f := ref{in: i, row: row}
-	all := newCells(row, r.comma(), r.Kind == Commas)
+func (r *reader) delimited(i int, row []byte) lookup {
+	l := lookup{in: i, row: row}
+	all := r.cellsOf(row)
 	if r.names != nil {
 		n := all.count()
 		if n > len(r.names) {
-			f.record = r.plan.failure(*badCells)
-			return f
+			l.record = r.plan.failure(*badCells)
+			return l
 		}
-		f.missing = len(r.names) - n
+		l.missing = len(r.names) - n
 	}
 	for range r.column + 1 {
 		if !all.next() {
-			f.record = r.plan.failure(*noColumn)
-			return f
+			l.record = r.plan.failure(*noColumn)
+			return l
 		}
 	}
-	f.query = all.text()
-	return f
+	l.query = all.text()
+	return l
 }
 
 // result is the member of an object that has the answer.
 const result = "lookup"
 
-func (r *reader) object(i int, row []byte) ref {
-	f := ref{in: i, row: bytes.TrimSpace(row)}
-	v, err := r.parser.ParseBytes(f.row)
+func (r *reader) object(i int, row []byte) lookup {
+	l := lookup{in: i, row: bytes.TrimSpace(row)}
+	v, err := r.parser.ParseBytes(l.row)
 	if err != nil || v.Type() != fastjson.TypeObject {
 		return r.unreadable(i, row, badJSON)
 	}
 	if v.Exists(result) {
 		v.Del(result)
-		f.row = v.MarshalTo(nil)
+		l.row = v.MarshalTo(nil)
 	}
 	text := v.Get(r.path...)
 	if text == nil {
 		text = v.Get(r.Field) // a name with dots
 	}
 	if text == nil || text.Type() != fastjson.TypeString {
-		f.record = r.plan.failure(*noField)
-		return f
+		l.record = r.plan.failure(*noField)
+		return l
 	}
 	from := len(r.arena)
 	r.arena = append(r.arena, text.GetStringBytes()...)
-	f.query = r.arena[from:]
-	return f
+	l.query = r.arena[from:]
+	return l
 }
 
 // writer renders rows.
@@ -345,12 +347,12 @@ func lineEnd(row []byte) string {
 }
 
 // row appends a row of the output.
-func (w *writer) row(dst []byte, f *ref, a Answer) []byte {
+func (w *writer) row(dst []byte, l *lookup, a Answer) []byte {
 	if w.plan.format.isJSON() {
 		if w.plan.format == JSON {
 			dst = append(dst, ",\n"...)
 		}
-		dst = w.object(dst, f, a)
+		dst = w.object(dst, l, a)
 		if w.plan.format == NDJSON {
 			dst = append(dst, '\n')
 		}
@@ -358,10 +360,10 @@ func (w *writer) row(dst []byte, f *ref, a Answer) []byte {
 	}
 	from := len(dst)
 	if w.comma() != 0 {
-		dst = w.cells(dst, f.row, f.missing)
+		dst = w.cells(dst, l.row, l.missing)
 	}
-	dst = w.plan.appendCells(dst, w.outComma(), f.query, a)
-	return append(w.withoutComma(dst, from), lineEnd(f.row)...)
+	dst = w.plan.appendCells(dst, w.outComma(), l.query, a)
+	return append(w.withoutComma(dst, from), lineEnd(l.row)...)
 }
 
 // withoutComma removes the comma at the beginning of a row that has no cells of the input.
@@ -383,7 +385,7 @@ func (w *writer) cells(dst, row []byte, missing int) []byte {
 		dst = append(dst, trimLineEnd(row)...)
 	} else {
 		first := true
-		for all := newCells(row, w.comma(), w.Kind == Commas); all.next(); first = false {
+		for all := w.cellsOf(row); all.next(); first = false {
 			if !first {
 				dst = append(dst, w.outComma())
 			}
@@ -397,14 +399,14 @@ func (w *writer) cells(dst, row []byte, missing int) []byte {
 }
 
 // object appends the row as an object with the answer.
-func (w *writer) object(dst []byte, f *ref, a Answer) []byte {
+func (w *writer) object(dst []byte, l *lookup, a Answer) []byte {
 	switch {
 	case w.Kind == Objects:
-		dst = append(dst, bytes.TrimSpace(f.row[:len(f.row)-1])...)
+		dst = append(dst, bytes.TrimSpace(l.row[:len(l.row)-1])...)
 	case w.comma() != 0:
 		dst = append(dst, '{')
 		i := 0
-		for all := newCells(f.row, w.comma(), w.Kind == Commas); all.next(); i++ {
+		for all := w.cellsOf(l.row); all.next(); i++ {
 			name := strconv.Itoa(i + 1)
 			if i < len(w.names) {
 				name = w.names[i]
@@ -416,11 +418,11 @@ func (w *writer) object(dst []byte, f *ref, a Answer) []byte {
 			dst = geo.AppendQuoted(dst, view(all.text()))
 		}
 	default:
-		return w.plan.appendObject(dst, f.query, a)
+		return w.plan.appendObject(dst, l.query, a)
 	}
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
 	}
 	dst = append(geo.AppendQuoted(dst, result), ':')
-	return append(w.plan.appendObject(dst, f.query, a), '}')
+	return append(w.plan.appendObject(dst, l.query, a), '}')
 }

@@ -28,6 +28,11 @@ const (
 
 func (f Format) isJSON() bool { return f == NDJSON || f == JSON }
 
+// hasRows reports whether the output has the rows of an input of a kind.
+func (f Format) hasRows(input Kind) bool {
+	return input == Commas || input == Tabs || input == Objects && f.isJSON()
+}
+
 // Record is what several queries may have in common: a result without its query and address, or an
 // error. It is rendered once and immutable.
 type Record struct {
@@ -82,22 +87,22 @@ type Plan struct {
 	format  Format
 	fields  []field
 	whole   bool // a JSON object has all members
-	counts  bool // there is a Summary, and no rows are written
 	direct  bool // all fields are cells with a shorter way
-	details bool // a field is asked for that a server adds only if asked to
+	details bool // a field is a member that a server adds with details=1
 
+	summary  *Summary // counts the answers instead of writing rows; nil = rows are written
 	failures sync.Map // problem → *Record
 }
 
-// Details are the members that a server adds if asked to, and a provider may not know.
+// details are the members that a server adds with details=1, and a provider may not know.
 var details = []string{"prefix", "accuracyRadiusKm", "asn", "source", "asOf"}
 
 // standard are the fields of CSV and TSV if none are named.
 var standard = []string{"country", "countryCode", "regionName", "city", "lat", "lon", "timezone",
 	"as", "isp", "mobile", "proxy", "hosting"}
 
-// Plan returns the plan of a run that only counts.
-func (s *Summary) Plan() *Plan { return &Plan{format: CSV, counts: true} }
+// Plan returns the plan of a run that only counts, in s.
+func (s *Summary) Plan() *Plan { return &Plan{format: CSV, summary: s} }
 
 // paths returns where the members of an answer are by their names, and the names of the members of
 // each object in it.
@@ -125,9 +130,8 @@ func paths() (all map[string][]string, groups map[string][]string) {
 
 // NewPlan returns the plan for fields by name, by path such as data.prefix, or by the name of an
 // object, which stands for its members. Without names, JSON has the whole answer, and other formats
-// have the usual fields. plain says that the output lacks the rows of the input, so that it needs
-// the query.
-func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
+// have the standard fields. The query comes first if the output lacks the rows of the input.
+func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
 	if len(names) == 0 && !p.whole {
 		names = standard
@@ -142,7 +146,7 @@ func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 			wanted = append(wanted, name)
 		}
 	}
-	if plain && !p.whole && !slices.Contains(wanted, "query") {
+	if !p.whole && !format.hasRows(input) && !slices.Contains(wanted, "query") {
 		wanted = append([]string{"query"}, wanted...)
 	}
 	for _, name := range wanted {
@@ -186,7 +190,7 @@ func (p *Plan) record(v *fastjson.Value) *Record {
 	var buf [1024]byte
 	text := buf[:0]
 	switch {
-	case p.counts:
+	case p.summary != nil:
 		r.facts = factsOf(v)
 	case p.whole:
 		v.GetObject().Visit(func(name []byte, member *fastjson.Value) {
@@ -263,11 +267,11 @@ func (p *Plan) appendCell(dst []byte, s string) []byte {
 	if !needsQuotes(s) {
 		return append(dst, s...)
 	}
-	return quoted(dst, s)
+	return appendQuotedCell(dst, s)
 }
 
-// quoted appends a quoted cell of CSV.
-func quoted(dst []byte, s string) []byte {
+// appendQuotedCell appends a quoted cell of CSV.
+func appendQuotedCell(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {
 		if s[i] == '"' {

@@ -14,7 +14,7 @@ const invalidRow = "invalid_row"
 var (
 	badLength = &problem{invalidRow, "too_long", "The row is longer than 1 MiB."}
 	badQuotes = &problem{invalidRow, "broken_quotes",
-		"A quoted cell of the row does not end, or goes on behind its closing quote."}
+		"A quoted cell of the row does not end, or goes on after its closing quote."}
 	badCells = &problem{invalidRow, "extra_cells", "The row has more cells than the header."}
 	badJSON  = &problem{invalidRow, "malformed", "The row is not a JSON object."}
 	noColumn = &problem{invalidRow, "no_column", "The row has no cell in this column."}

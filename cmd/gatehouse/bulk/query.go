@@ -77,7 +77,7 @@ func extract(dst [][]byte, text []byte) [][]byte {
 	return dst
 }
 
-// isVersion reports whether part is the version of a browser, behind its name and a slash. Browsers
+// isVersion reports whether part is the version of a browser, after its name and a slash. Browsers
 // send only the first number and zeros. No host has such an address.
 func isVersion(before, part []byte) bool {
 	n := len(before)
@@ -92,7 +92,7 @@ func address(part []byte) []byte {
 	}
 	switch colons := bytes.Count(part, []byte{':'}); {
 	case colons == 0 || bytes.IndexByte(part, '.') < 0 && colons < 2:
-	case colons == 1: // a port, or a colon behind the address
+	case colons == 1: // a port, or a colon after the address
 		part, _, _ = bytes.Cut(part, []byte{':'})
 	case bytes.HasSuffix(part, []byte{':'}) && !bytes.HasSuffix(part, []byte("::")):
 		part = part[:len(part)-1]

@@ -17,9 +17,9 @@ import (
 
 // Source answers queries. It may be used by many goroutines.
 type Source interface {
-	// Answer sets answers[i] to the answer to queries[i]. It returns how many it did not know from
+	// Answer sets answers[i] to the answer to queries[i]. misses is how many it did not know from
 	// before. Its error ends the run.
-	Answer(ctx context.Context, queries []geo.Query, answers []Answer) (asked int, err error)
+	Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int, err error)
 }
 
 // Config configures Run. Fields are required unless they say otherwise.
@@ -35,14 +35,13 @@ type Config struct {
 
 	MaxErrors  int64                // failed rows after which one more ends the run; -1 = any number
 	From       Position             // optional: where an earlier run stopped
-	Checkpoint func(Position) error // optional: called now and then when the rows so far are written
-	Summary    *Summary             // optional: counts the answers instead of writing rows
+	Checkpoint func(Position) error // optional: called about every 200 ms, and at the end
 	Counts     *Counts              // optional: for a display of the progress
 }
 
 // Position is how far a run has come.
 type Position struct {
-	Input  int64 `json:"input"`  // offset behind the last row, in the decompressed input
+	Input  int64 `json:"input"`  // offset after the last row, in the decompressed input
 	Output int64 `json:"output"` // bytes of these rows and of what was written before them
 	Rows   int64 `json:"rows"`   // rows written
 	Failed int64 `json:"failed"` // of them, those with an error
@@ -51,8 +50,8 @@ type Position struct {
 // Counts are figures of a run. They may be read while it runs.
 type Counts struct {
 	Rows, Failed atomic.Int64
-	Input        atomic.Int64 // offset behind the last row, in the decompressed input
-	Asked        atomic.Int64 // queries whose answers were not known from before
+	Input        atomic.Int64 // offset after the last row, in the decompressed input
+	Misses       atomic.Int64 // queries whose answers were not known from before
 }
 
 // ErrTooManyErrors ends a run that has had more failed rows than allowed.
@@ -63,21 +62,24 @@ const checkpointEvery = 200 * time.Millisecond
 // job is a chunk on its way from the splitter to the output.
 type job struct {
 	chunk
-	refs     []ref
+	lookups  []lookup
 	queries  []geo.Query
 	answers  []Answer
 	out      []byte
-	failures []failure
+	failures []extent // up to and with each row of the input that failed
 	done     chan struct{}
 }
 
-// failure is a failed row, with the output up to it.
-type failure struct {
-	in, rows, failed, out int
+// extent is how far a part of a chunk goes from its beginning.
+type extent struct {
+	in     int // number of the last row of the input
+	rows   int // of the output
+	failed int // of them
+	out    int // bytes of the output
 }
 
 // Run looks up the rows of the input and writes them in their order. It returns how far it came,
-// also with an error. All before that position was written.
+// also with an error. All rows before that position are written.
 func Run(ctx context.Context, c Config) (Position, error) {
 	if c.Counts == nil {
 		c.Counts = &Counts{}
@@ -119,9 +121,9 @@ type run struct {
 	jobs  sync.Pool
 }
 
-// begin prepares what stands before the rows.
+// begin prepares what comes before the rows.
 func (r *run) begin(header []byte) {
-	if r.From.Input > 0 || r.Summary != nil {
+	if r.From.Input > 0 || r.Plan.summary != nil {
 		return
 	}
 	w := writer{&r.Layout, r.Plan}
@@ -134,11 +136,11 @@ func (r *run) begin(header []byte) {
 	}
 }
 
-// end writes what stands behind the rows. The position does not count it, so that a run which goes
+// end writes what comes after the rows. The position does not count it, so that a run which goes
 // on from there replaces it.
 func (r *run) end() error {
 	tail := r.head // if there were no rows
-	if r.Plan.format == JSON && r.Summary == nil {
+	if r.Plan.format == JSON && r.Plan.summary == nil {
 		tail = append(tail, "\n]\n"...)
 	}
 	if _, err := r.Output.Write(tail); err != nil {
@@ -215,85 +217,83 @@ func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job)
 func (r *run) work(ctx context.Context, work <-chan *job) error {
 	in := &reader{Layout: &r.Layout, plan: r.Plan}
 	for j := range work {
-		j.refs = in.refs(j.refs[:0], &j.chunk)
+		j.lookups = in.lookups(j.lookups[:0], &j.chunk)
 		j.queries, j.answers = j.queries[:0], j.answers[:0]
-		for i := range j.refs {
-			r.ask(j, &j.refs[i])
+		for i := range j.lookups {
+			r.addQuery(j, &j.lookups[i])
 		}
-		asked, err := r.Source.Answer(ctx, j.queries, j.answers)
+		misses, err := r.Source.Answer(ctx, j.queries, j.answers)
 		if err != nil {
 			return err
 		}
-		r.Counts.Asked.Add(int64(asked))
+		r.Counts.Misses.Add(int64(misses))
 		r.render(j)
 		close(j.done)
 	}
 	return nil
 }
 
-// ask adds the query of a row to the questions, or finds its problem.
-func (r *run) ask(j *job, f *ref) {
-	if f.record != nil {
+// addQuery adds the query of a lookup to those of the chunk, or finds its problem.
+func (r *run) addQuery(j *job, l *lookup) {
+	if l.record != nil {
 		return
 	}
-	q, err := geo.ParseQuery(host(view(f.query)))
+	q, err := geo.ParseQuery(host(view(l.query)))
 	if err != nil {
-		f.record = r.Plan.failure(problemOf(err))
+		l.record = r.Plan.failure(problemOf(err))
 		return
 	}
-	f.ask = len(j.queries)
+	l.index = len(j.queries)
 	j.queries, j.answers = append(j.queries, q), append(j.answers, Answer{})
 }
 
-// answer returns the answer to a row.
-func (j *job) answer(f *ref) Answer {
-	if f.record != nil {
-		return Answer{Record: f.record}
+// answer returns the answer to the query of a lookup.
+func (j *job) answer(l *lookup) Answer {
+	if l.record != nil {
+		return Answer{Record: l.record}
 	}
-	return j.answers[f.ask]
+	return j.answers[l.index]
 }
 
 // render renders the rows of a chunk.
 func (r *run) render(j *job) {
 	w := writer{&r.Layout, r.Plan}
 	j.out, j.failures = j.out[:0], j.failures[:0]
-	failed := 0
-	for i := range j.refs {
-		f := &j.refs[i]
-		a := j.answer(f)
-		if r.Summary == nil {
-			j.out = w.row(j.out, f, a)
+	failed, before := 0, 0 // before: at the last row of the input that failed
+	for i := range j.lookups {
+		l := &j.lookups[i]
+		a := j.answer(l)
+		if r.Plan.summary == nil {
+			j.out = w.row(j.out, l, a)
 		}
 		if a.Record.failed {
 			failed++
 		}
-		last := i+1 == len(j.refs) || j.refs[i+1].in != f.in
-		before := 0
-		if n := len(j.failures); n > 0 {
-			before = j.failures[n-1].failed
-		}
+		last := i+1 == len(j.lookups) || j.lookups[i+1].in != l.in
 		if last && failed > before {
-			j.failures = append(j.failures, failure{f.in, i + 1, failed, len(j.out)})
+			j.failures = append(j.failures, extent{l.in, i + 1, failed, len(j.out)})
+			before = failed
 		}
 	}
 }
 
+// part returns what to write of a chunk: all of it, or up to the row that is one failure too many.
+func (r *run) part(j *job) (part extent, tooMany bool) {
+	failed := r.pos.Failed - r.From.Failed
+	part = extent{in: len(j.ends) - 1, rows: len(j.lookups), out: len(j.out)}
+	for _, e := range j.failures {
+		if r.MaxErrors >= 0 && failed+int64(e.failed) > r.MaxErrors {
+			return e, true
+		}
+		part.failed = e.failed
+	}
+	return part, false
+}
+
 // finish writes a chunk, up to the row that is one failure too many.
 func (r *run) finish(j *job) error {
-	all := failure{in: len(j.ends) - 1, rows: len(j.refs), out: len(j.out)}
-	if n := len(j.failures); n > 0 {
-		all.failed = j.failures[n-1].failed
-	}
-	failed := r.pos.Failed - r.From.Failed
-	tooMany := r.MaxErrors >= 0 && failed+int64(all.failed) > r.MaxErrors
-	if tooMany {
-		for _, all = range j.failures {
-			if failed+int64(all.failed) > r.MaxErrors {
-				break
-			}
-		}
-	}
-	out := j.out[:all.out]
+	part, tooMany := r.part(j)
+	out := j.out[:part.out]
 	if r.pos.Rows == 0 && r.Plan.format == JSON {
 		out = bytes.TrimPrefix(out, []byte{','}) // of the first object of an array
 	}
@@ -304,14 +304,14 @@ func (r *run) finish(j *job) error {
 		return err
 	}
 	r.head = nil
-	if r.Summary != nil {
-		for i := range j.refs[:all.rows] {
-			r.Summary.add(j.answer(&j.refs[i]))
+	if r.Plan.summary != nil {
+		for i := range j.lookups[:part.rows] {
+			r.Plan.summary.add(j.answer(&j.lookups[i]))
 		}
 	}
-	r.pos.Input = j.at[all.in]
-	r.pos.Rows += int64(all.rows)
-	r.pos.Failed += int64(all.failed)
+	r.pos.Input = j.at[part.in]
+	r.pos.Rows += int64(part.rows)
+	r.pos.Failed += int64(part.failed)
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
 	r.Counts.Input.Store(r.pos.Input)

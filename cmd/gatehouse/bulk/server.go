@@ -16,8 +16,11 @@ import (
 	"gatehouse/actors/geo"
 )
 
+// MaxBatch is how many queries a request to a server has at most. A Config with a Server has as many
+// MaxRows.
+const MaxBatch = 500
+
 const (
-	maxBatch   = 500             // queries of a stream
 	windowSize = 1 << 14         // distinct queries that are remembered
 	maxStrikes = 3               // tries of a domain that fails while others do not
 	domainTime = 5 * time.Minute // for a domain that fails, and nothing else is asked
@@ -26,7 +29,7 @@ const (
 // Server is the Source that asks a server.
 type Server struct {
 	config  ServerConfig
-	gate    *gate
+	limiter *limiter
 	window  window
 	batches atomic.Int64 // so far
 	parsers fastjson.ParserPool
@@ -47,7 +50,7 @@ type ServerConfig struct {
 
 // NewServer returns a Source that asks a server.
 func NewServer(c ServerConfig) *Server {
-	return &Server{config: c, gate: newGate(),
+	return &Server{config: c, limiter: newLimiter(),
 		window: window{known: map[geo.Query]*question{}}}
 }
 
@@ -89,7 +92,7 @@ func (w *window) take(q geo.Query) (found *question, isNew bool) {
 }
 
 // Answer asks the queries that are not in the window. It repeats what fails for now.
-func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (asked int,
+func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int,
 	err error) {
 	all := make([]*question, len(queries))
 	var mine []*question
@@ -99,10 +102,10 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 			mine = append(mine, all[i])
 		}
 	}
-	asked = len(mine)
+	misses = len(mine)
 	g, asking := errgroup.WithContext(ctx)
 	for len(mine) > 0 {
-		n := min(maxBatch, len(mine))
+		n := min(MaxBatch, len(mine))
 		batch := mine[:n:n]
 		mine = mine[n:]
 		number := s.batches.Add(1)
@@ -119,34 +122,37 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 			return 0, ctx.Err()
 		}
 	}
-	return asked, nil
+	return misses, nil
 }
 
 // ask asks the batch with a number until all of it is answered.
 func (s *Server) ask(ctx context.Context, number int64, batch []*question) error {
 	for len(batch) > 0 {
-		if err := s.gate.enter(ctx, number); err != nil {
+		if err := s.limiter.acquire(ctx, number); err != nil {
 			return err
 		}
 		began := time.Now()
 		r := s.post(ctx, batch)
-		r.rest = append(r.rest, s.unreachable(&r)...)
+		r.rest = append(r.rest, s.retries(&r)...)
 		batch = r.rest
 		var refused *refusedError
 		switch {
 		case errors.As(r.err, &refused):
-			s.gate.succeed()
+			s.limiter.succeed()
 			return r.err
 		case ctx.Err() != nil:
-			s.gate.succeed()
+			s.limiter.succeed()
 			return ctx.Err()
 		case r.err == nil && !r.busy:
-			s.gate.succeed()
-			if err := sleep(ctx, r.wait, len(batch) > 0); err != nil {
+			s.limiter.succeed()
+			if len(batch) == 0 {
+				return nil
+			}
+			if err := sleep(ctx, r.wait); err != nil {
 				return err
 			}
 		default:
-			without, reason := s.gate.fail(began, r.wait, r.some), cause(r.err)
+			without, reason := s.limiter.fail(began, r.wait, r.some), cause(r.err)
 			if without > s.config.Patience {
 				return fmt.Errorf("no answer in %s: %w", s.config.Patience, reason)
 			}
@@ -158,9 +164,9 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 	return nil
 }
 
-// unreachable returns the questions to repeat of those that the server's upstream or resolver did
-// not answer. A domain may fail alone, for as long as its name servers are down.
-func (s *Server) unreachable(r *reply) (rest []*question) {
+// retries returns the questions to repeat of those that the server's upstream or resolver did not
+// answer. A domain may fail alone, for as long as its name servers are down.
+func (s *Server) retries(r *reply) (rest []*question) {
 	for _, q := range r.unreachable {
 		if q.first.IsZero() {
 			q.first = time.Now()
@@ -179,11 +185,8 @@ func (s *Server) unreachable(r *reply) (rest []*question) {
 	return rest
 }
 
-// sleep waits for at least a second, if there is a reason to.
-func sleep(ctx context.Context, wait time.Duration, reason bool) error {
-	if !reason {
-		return nil
-	}
+// sleep waits for at least a second and at most maxWait.
+func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(max(time.Second, min(wait, maxWait)))
 	defer timer.Stop()
 	select {

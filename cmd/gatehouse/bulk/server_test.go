@@ -24,18 +24,20 @@ var lines = flag.Int("lines", 20_000, "lines of TestOutages")
 
 // fake is a server in memory. serve returns the status of a request; 200 = answer it.
 type fake struct {
-	mu      sync.Mutex
-	serve   func(h http.Header) int
-	item    func(query string) string // JSON of a query's item; nil = a result
-	body    func(text string) string  // changes a response; nil = leave it
-	asked   map[string]int
-	flying  int
-	most    int
-	refused []time.Time
-	key     string
-	silent  bool          // requests end with their context only
-	stopped time.Duration // of the third request, which fails then
-	calls   int
+	mu       sync.Mutex
+	serve    func(h http.Header) int
+	item     func(query string) string // JSON of a query's item; nil = a result
+	body     func(text string) string  // changes a response; nil = leave it
+	asked    map[string]int
+	inFlight int
+	most     int
+	refused  int      // requests that got another status
+	fields   []string // of the output; nil = the city
+	key      string
+	query    string        // of the last request's URL
+	silent   bool          // requests end with their context only
+	stopped  time.Duration // of the third request, which fails then
+	calls    int
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -45,9 +47,9 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("got %d queries for %s, %w", len(queries), r.URL, err)
 	}
 	f.mu.Lock()
-	f.flying++
-	f.most = max(f.most, f.flying)
-	f.key = r.Header.Get("X-Api-Key")
+	f.inFlight++
+	f.most = max(f.most, f.inFlight)
+	f.key, f.query = r.Header.Get("X-Api-Key"), r.URL.RawQuery
 	f.calls++
 	stops := f.calls == 3 && f.stopped > 0
 	f.mu.Unlock()
@@ -62,16 +64,16 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(20 * time.Millisecond)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flying--
+	f.inFlight--
 	response := &http.Response{Header: http.Header{}, Request: r}
 	response.StatusCode = f.serve(response.Header)
 	var out strings.Builder
 	if response.StatusCode == 0 {
-		f.refused = append(f.refused, time.Now())
+		f.refused++
 		return nil, io.ErrUnexpectedEOF
 	}
 	if response.StatusCode != http.StatusOK {
-		f.refused = append(f.refused, time.Now())
+		f.refused++
 		out.WriteString(`{"ok":false,"error":"overloaded","message":"no"}`)
 	} else {
 		for _, query := range queries {
@@ -104,14 +106,18 @@ func ask(t *testing.T, f *fake, input io.Reader, output io.Writer) (bulk.Positio
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := bulk.NewPlan(bulk.CSV, []string{"city"}, true)
+	if f.fields == nil {
+		f.fields = []string{"city"}
+	}
+	plan, err := bulk.NewPlan(bulk.CSV, f.fields, bulk.Lines)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := bulk.NewServer(bulk.ServerConfig{URL: "http://server", Key: "key", Plan: plan,
 		Client: &http.Client{Transport: f}, Patience: 15 * time.Minute})
 	return bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
-		Plan: plan, Source: s, Output: output, Workers: 32, MaxRows: 500, MaxErrors: -1})
+		Plan: plan, Source: s, Output: output, Workers: bulk.MaxInFlight,
+		MaxRows: bulk.MaxBatch, MaxErrors: -1})
 }
 
 func ok(http.Header) int { return http.StatusOK }
@@ -264,7 +270,7 @@ func TestInFlight(t *testing.T) {
 		}
 		room := &fake{}
 		room.serve = func(http.Header) int {
-			if room.flying >= 3 {
+			if room.inFlight >= 3 {
 				return http.StatusTooManyRequests
 			}
 			return http.StatusOK
@@ -272,7 +278,7 @@ func TestInFlight(t *testing.T) {
 		if _, err := ask(t, room, &numbers{end: 20_000}, io.Discard); err != nil || room.most > 16 {
 			t.Errorf("got error %v and at most %d requests at a server for 3, want few", err, room.most)
 		}
-		if n := len(room.refused); n > 200 {
+		if n := room.refused; n > 200 {
 			t.Errorf("got %d refusals for 400 requests, want few", n)
 		}
 	})
@@ -290,9 +296,83 @@ func TestDuplicatesAreAskedOnce(t *testing.T) {
 	})
 }
 
-func TestItemErrors(t *testing.T) {
+// TestLastQueriesAreRemembered repeats 100 queries at the end that are among the last 16,384, and
+// 100 that are not.
+func TestLastQueriesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const distinct = 40_000
+		f := &fake{serve: ok}
+		input := io.MultiReader(&numbers{end: distinct}, &numbers{next: distinct - 10_100,
+			end: distinct - 10_000}, &numbers{end: 100})
+		if end, err := ask(t, f, input, io.Discard); err != nil || end.Rows != distinct+200 {
+			t.Errorf("got %+v and error %v, want %d rows", end, err, distinct+200)
+		}
+		for n, want := range map[int]int{0: 2, 99: 2, 100: 1, distinct - 10_100: 1, distinct - 10_001: 1} {
+			if got := f.asked[address(n)]; got != want {
+				t.Errorf("got query %d asked %d times, want %d", n, got, want)
+			}
+		}
+	})
+}
+
+// TestFailuresOfOneRoundHalveTheLimitOnce fails all requests that are in flight at one time.
+func TestFailuresOfOneRoundHalveTheLimitOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		var outage time.Time
+		after := 0
+		f.serve = func(http.Header) int {
+			switch {
+			case f.most == 32 && outage.IsZero():
+				outage = time.Now()
+				return http.StatusServiceUnavailable
+			case time.Now().Equal(outage):
+				return http.StatusServiceUnavailable
+			case !outage.IsZero() && after == 0:
+				after = f.inFlight + 1
+			}
+			return http.StatusOK
+		}
+		if _, err := ask(t, f, &numbers{end: 100_000}, io.Discard); err != nil || after != 16 {
+			t.Errorf("got error %v and %d requests in flight after failures, want 16 of 32", err, after)
+		}
+	})
+}
+
+// TestPatienceOutlastsSlowProgress has one result in each response, for longer than the patience.
+func TestPatienceOutlastsSlowProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
+		f := &fake{serve: ok}
+		var last time.Time
+		f.item = func(query string) string {
+			if time.Since(last) >= time.Minute {
+				last = time.Now()
+				return ""
+			}
+			return fmt.Sprintf(`{"ok":false,"query":%q,"error":"rate_limited","retry_after":60}`, query)
+		}
+		end, err := ask(t, f, &numbers{end: 30}, io.Discard)
+		if took := time.Since(began); err != nil || end.Rows != 30 || took < 29*time.Minute {
+			t.Errorf("got %+v and error %v in %v, want 30 rows in half an hour", end, err, took)
+		}
+	})
+}
+
+func TestDetailsAreAskedFor(t *testing.T) {
+	for field, want := range map[string]string{"city": "", "asn": "details=1", "data.prefix": "details=1"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{serve: ok, fields: []string{field}}
+			if _, err := ask(t, f, &numbers{end: 1}, io.Discard); err != nil || f.query != want {
+				t.Errorf("%s: got error %v and the URL's query %q, want %q", field, err, f.query, want)
+			}
+		})
+	}
+}
+
+func TestItemErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, dead := time.Now(), 0
 		f := &fake{serve: ok}
 		f.item = func(query string) string {
 			failing := func(code string, wait int) string {
@@ -301,6 +381,7 @@ func TestItemErrors(t *testing.T) {
 			}
 			switch {
 			case query == "dead.example.com":
+				dead++
 				return failing("provider_unreachable", 0)
 			case query == "9.9.9.9":
 				return failing("invalid_query", 0)
@@ -313,8 +394,9 @@ func TestItemErrors(t *testing.T) {
 		end, err := ask(t, f, strings.NewReader("8.8.8.8\ndead.example.com\n9.9.9.9\n1.1.1.1\n"), &out)
 		want := "query,city,error\n8.8.8.8,at 8.8.8.8,\ndead.example.com,,provider_unreachable\n" +
 			"9.9.9.9,,invalid_query\n1.1.1.1,at 1.1.1.1,\n"
-		if err != nil || end.Failed != 2 || out.String() != want || f.asked["8.8.8.8"] != 1 {
-			t.Errorf("got error %v, %+v and\n%s\nwant\n%s", err, end, &out, want)
+		if err != nil || end.Failed != 2 || out.String() != want || f.asked["8.8.8.8"] != 1 || dead != 3 {
+			t.Errorf("got error %v, %+v, %d questions about the dead domain and\n%s\nwant 3 and\n%s", err, end,
+				dead, &out, want)
 		}
 	})
 }
@@ -432,7 +514,7 @@ func TestSummaryOfLongNames(t *testing.T) {
 			Client: &http.Client{Transport: f}, Patience: time.Minute})
 		_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Plan: plan, Source: source,
 			Layout: bulk.Layout{Kind: bulk.Lines}, Output: io.Discard, Workers: 1, MaxRows: 50,
-			MaxErrors: -1, Summary: s})
+			MaxErrors: -1})
 		var out bytes.Buffer
 		if err = errors.Join(err, s.WriteJSON(&out)); err != nil ||
 			!strings.Contains(out.String(), `"as":[{"name":"other","rows":50}]`) {

@@ -15,7 +15,7 @@ const (
 // chunk is a piece of the input: whole rows.
 type chunk struct {
 	data []byte
-	ends []int            // end of each row in data, behind its line end
+	ends []int            // end of each row in data, after its line end
 	bad  map[int]*problem // rows that cannot be read, by number
 	at   []int64          // offset in the input of the end of each row
 }
@@ -110,7 +110,7 @@ func (s *splitter) take(c *chunk) bool {
 // not in data. A cell is quoted if it begins with a quote. atEnd says that data has the last row of
 // the input.
 func quotedRow(data []byte, comma byte, atEnd bool) (n int, broken bool) {
-	end := func(i int) (int, bool) { // the data ends behind a whole cell
+	end := func(i int) (int, bool) { // the data ends after a whole cell
 		if atEnd {
 			return i, false
 		}
@@ -144,7 +144,7 @@ func quotedRow(data []byte, comma byte, atEnd bool) (n int, broken bool) {
 	return end(len(data))
 }
 
-// quotedCell returns the index behind the quoted cell that begins at i, or 0 if its closing quote
+// quotedCell returns the index after the quoted cell that begins at i, or 0 if its closing quote
 // is not in data.
 func quotedCell(data []byte, i int) int {
 	for {
@@ -182,7 +182,7 @@ func (s *splitter) skip(c *chunk) error {
 	return nil
 }
 
-// read reads once, behind what was not taken yet.
+// read reads once, and appends to what was not taken yet.
 func (s *splitter) read() {
 	s.buf = s.buf[:copy(s.buf, s.buf[s.pos:])]
 	s.pos = 0

@@ -19,8 +19,9 @@ import (
 // State is the file that lets a command go on where an earlier one stopped. It is replaced as a
 // whole, after the output that it counts has reached the disk.
 type State struct {
-	path string
-	file stateFile
+	path   string
+	output *os.File
+	file   stateFile
 }
 
 type stateFile struct {
@@ -41,7 +42,7 @@ const (
 // to another command or input, or if another command writes to the output. Both files must be regular
 // files. The output is cut back to what the state counts, and is at its end.
 func OpenState(path string, command map[string]string, in *Input, output *os.File) (*State, error) {
-	s := &State{path: path}
+	s := &State{path: path, output: output}
 	err := syscall.Flock(int(output.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // until it is closed
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.New("another command writes to the output")
@@ -49,7 +50,7 @@ func OpenState(path string, command map[string]string, in *Input, output *os.Fil
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return s, s.begin(command, in, output)
+		return s, s.begin(command, in)
 	case err != nil:
 		return nil, err
 	}
@@ -58,23 +59,23 @@ func OpenState(path string, command map[string]string, in *Input, output *os.Fil
 	if err := decoder.Decode(&s.file); err != nil || s.file.Version != stateVersion {
 		return nil, fmt.Errorf("%s is not a state of this command", path)
 	}
-	return s, s.resume(command, in, output)
+	return s, s.resume(command, in)
 }
 
 // begin writes the first state, before any output.
-func (s *State) begin(command map[string]string, in *Input, output *os.File) (err error) {
+func (s *State) begin(command map[string]string, in *Input) (err error) {
 	s.file = stateFile{Version: stateVersion, Command: command}
 	if s.file.Sum, s.file.Head, err = in.sum(headSize); err != nil {
 		return err
 	}
-	if s.file.Position.Output, err = output.Seek(0, io.SeekEnd); err != nil {
+	if s.file.Position.Output, err = s.output.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
 	return s.write()
 }
 
 // resume checks that the command can go on, and cuts the output.
-func (s *State) resume(command map[string]string, in *Input, output *os.File) error {
+func (s *State) resume(command map[string]string, in *Input) error {
 	for _, name := range slices.Sorted(maps.Keys(command)) {
 		if was, is := s.file.Command[name], command[name]; was != is {
 			return fmt.Errorf("%s belongs to another command: %s was %q and is %q", s.path, name,
@@ -92,7 +93,7 @@ func (s *State) resume(command map[string]string, in *Input, output *os.File) er
 		return errors.Join(err, fmt.Errorf("%s ends inside a row of the input, whose last row had no"+
 			" line end and has changed: to begin again, remove the state and the output", s.path))
 	}
-	size, err := output.Seek(0, io.SeekEnd)
+	size, err := s.output.Seek(0, io.SeekEnd)
 	switch {
 	case err != nil:
 		return err
@@ -103,23 +104,23 @@ func (s *State) resume(command map[string]string, in *Input, output *os.File) er
 		return nil
 	}
 	s.file.Done = false
-	if err := output.Truncate(s.file.Position.Output); err != nil {
+	if err := s.output.Truncate(s.file.Position.Output); err != nil {
 		return err
 	}
-	_, err = output.Seek(0, io.SeekEnd)
+	_, err = s.output.Seek(0, io.SeekEnd)
 	return err
 }
 
-// hasGrown reports whether rows were added behind an offset. It does not know of compressed files.
+// hasGrown reports whether rows were added after an offset. It does not know of compressed files.
 func (in *Input) hasGrown(offset int64) bool { return in.plain && in.Size() > offset }
 
-// endsRow reports whether an offset is behind a whole row. The last row may have got its line end
+// endsRow reports whether an offset is after a whole row. The last row may have got its line end
 // later. It does not know of compressed files.
 func (in *Input) endsRow(offset int64) (bool, error) {
 	if offset <= 0 || !in.hasGrown(offset) {
 		return true, nil
 	}
-	var around [2]byte // the last byte before the offset, and the first behind it
+	var around [2]byte // the last byte before the offset, and the first after it
 	_, err := in.file.ReadAt(around[:], offset-1)
 	return around[0] == '\n' || around[1] == '\n' || around[1] == '\r', err
 }
@@ -138,8 +139,8 @@ func (s *State) Position() Position { return s.file.Position }
 func (s *State) Done() bool { return s.file.Done }
 
 // Save records a position once the output up to it is on the disk.
-func (s *State) Save(p Position, done bool, output *os.File) error {
-	if err := output.Sync(); err != nil {
+func (s *State) Save(p Position, done bool) error {
+	if err := s.output.Sync(); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	s.file.Position, s.file.Done = p, done

@@ -65,8 +65,8 @@ type counted struct {
 	Rows   int    `json:"rows"`
 }
 
-// most returns the counts, the largest first.
-func most(counts map[string]int) []counted {
+// byCount returns the counts, the largest first.
+func byCount(counts map[string]int) []counted {
 	all := make([]counted, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		all = append(all, counted{Name: name, Rows: counts[name]})
@@ -77,7 +77,7 @@ func most(counts map[string]int) []counted {
 
 // WriteJSON writes the summary as a JSON object. Unknown countries and systems have the name "".
 func (s *Summary) WriteJSON(w io.Writer) error {
-	problems := most(s.errors)
+	problems := byCount(s.errors)
 	for i := range problems {
 		p := &problems[i]
 		p.Name, p.Reason, _ = strings.Cut(p.Name, " ")
@@ -91,7 +91,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 		Systems   []counted      `json:"as"`
 		Flags     map[string]int `json:"flags"`
 		Errors    []counted      `json:"errors"`
-	}{s.rows, s.failed, most(s.countries), most(s.systems), s.flags, problems})
+	}{s.rows, s.failed, byCount(s.countries), byCount(s.systems), s.flags, problems})
 }
 
 // shown is how many lines of each list the text has.
@@ -105,8 +105,8 @@ func (s *Summary) WriteText(w io.Writer, clean func(string) string) error {
 	for _, list := range []struct {
 		title string
 		rows  []counted
-	}{{"country", most(s.countries)}, {"as", most(s.systems)}, {"flag", most(s.flags)},
-		{"error", most(s.errors)}} {
+	}{{"country", byCount(s.countries)}, {"as", byCount(s.systems)}, {"flag", byCount(s.flags)},
+		{"error", byCount(s.errors)}} {
 		if len(list.rows) == 0 {
 			continue
 		}
