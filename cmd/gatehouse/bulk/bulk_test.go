@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -396,6 +397,53 @@ func TestFieldsAreThoseOfJSON(t *testing.T) {
 				!strings.Contains(object, fmt.Sprintf("%q:%q}", name, got)) {
 				t.Errorf("%s: got cell %q and JSON %s, want the same", name, got, object)
 			}
+		}
+	}
+}
+
+// numbered is a Source that notes the numbers of its queries.
+type numbered struct {
+	*bulk.Files
+	mu      sync.Mutex
+	numbers map[string]int64
+}
+
+func (s *numbered) Answer(ctx context.Context, number int64, queries []geo.Query,
+	answers []bulk.Answer) (int, error) {
+	s.mu.Lock()
+	for _, q := range queries {
+		s.numbers[q.String()] = number
+	}
+	s.mu.Unlock()
+	return s.Files.Answer(ctx, number, queries, answers)
+}
+
+// TestSourceKnowsTheOrder expects that queries have smaller numbers than those behind them, whichever
+// worker is the first to ask.
+func TestSourceKnowsTheOrder(t *testing.T) {
+	m := files(t)
+	var input strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&input, "8.8.8.%d\n", i)
+	}
+	in, err := bulk.NewInput(strings.NewReader(input.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := bulk.NewPlan(bulk.NDJSON, []string{"city"}, bulk.Lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := &numbered{Files: bulk.NewFiles(m, plan), numbers: map[string]int64{}}
+	if _, err := bulk.Run(context.Background(), bulk.Config{Input: in, Plan: plan, Source: source,
+		Layout: bulk.Layout{Kind: bulk.Lines}, Output: io.Discard, Workers: 32, MaxRows: 1,
+		MaxErrors: -1}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 249 {
+		one, next := fmt.Sprintf("8.8.8.%d", i), fmt.Sprintf("8.8.8.%d", i+1)
+		if source.numbers[one] >= source.numbers[next] {
+			t.Errorf("got number %d for %s and %d for %s", source.numbers[one], one, source.numbers[next], next)
 		}
 	}
 }

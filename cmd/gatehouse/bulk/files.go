@@ -50,8 +50,8 @@ func NewFiles(files *mmdb.Mapped, plan *Plan) *Files {
 }
 
 // Answer looks up addresses, and resolves domains first.
-func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int,
-	err error) {
+func (s *Files) Answer(ctx context.Context, _ int64, queries []geo.Query,
+	answers []Answer) (misses int, err error) {
 	now := time.Now()
 	defer func(was bool) {
 		debug.SetPanicOnFault(was)

@@ -24,6 +24,7 @@ const (
 // server has no capacity, which halves it. Then it grows by one a round. During a pause, no request
 // begins. The oldest batch goes first, also when it is repeated, so that rows are soon complete.
 type limiter struct {
+	patience time.Duration // how long all requests may fail: no own pause ends later
 	mu       sync.Mutex
 	limit    float64
 	inFlight int
@@ -40,7 +41,9 @@ type waiter struct {
 	admitted chan struct{} // closed when the request may begin
 }
 
-func newLimiter() *limiter { return &limiter{limit: firstLimit} }
+func newLimiter(patience time.Duration) *limiter {
+	return &limiter{patience: patience, limit: firstLimit}
+}
 
 // acquire waits until a request of the batch with a number may begin. Without an error, the caller
 // must call succeed or fail when the request has ended.
@@ -110,7 +113,7 @@ func (l *limiter) fail(began time.Time, wait time.Duration, partly bool) (withou
 		l.limit, l.shrunk = max(1, l.limit/2), now
 		if wait <= 0 {
 			wait = min(maxPause, firstPause<<min(l.failures, 10))
-			wait += rand.N(wait / 4)
+			wait = min(wait+rand.N(wait/4), max(0, l.patience-now.Sub(l.failing)))
 		}
 		l.failures++
 	}

@@ -18,8 +18,9 @@ import (
 // Source answers queries. It may be used by many goroutines.
 type Source interface {
 	// Answer sets answers[i] to the answer to queries[i]. misses is how many it did not know from
-	// before. Its error ends the run.
-	Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int, err error)
+	// before. Its error ends the run. Answers to a smaller number are needed earlier.
+	Answer(ctx context.Context, number int64, queries []geo.Query,
+		answers []Answer) (misses int, err error)
 }
 
 // Config configures Run. Fields are required unless they say otherwise.
@@ -62,6 +63,7 @@ const checkpointEvery = 200 * time.Millisecond
 // job is a chunk on its way from the splitter to the output.
 type job struct {
 	chunk
+	number   int64 // in the order of the input
 	lookups  []lookup
 	queries  []geo.Query
 	answers  []Answer
@@ -190,7 +192,7 @@ func (r *run) pump(ctx context.Context, s *splitter) error {
 }
 
 func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job) error {
-	for ctx.Err() == nil {
+	for number := int64(0); ctx.Err() == nil; number++ {
 		j, ok := r.jobs.Get().(*job)
 		if !ok {
 			j = &job{}
@@ -201,7 +203,7 @@ func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job)
 		case err != nil:
 			return fmt.Errorf("read input: %w", err)
 		}
-		j.done = make(chan struct{})
+		j.number, j.done = number, make(chan struct{})
 		for _, to := range []chan<- *job{ordered, work} {
 			select {
 			case to <- j:
@@ -222,7 +224,7 @@ func (r *run) work(ctx context.Context, work <-chan *job) error {
 		for i := range j.lookups {
 			r.addQuery(j, &j.lookups[i])
 		}
-		misses, err := r.Source.Answer(ctx, j.queries, j.answers)
+		misses, err := r.Source.Answer(ctx, j.number, j.queries, j.answers)
 		if err != nil {
 			return err
 		}

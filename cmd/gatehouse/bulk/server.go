@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -31,7 +30,6 @@ type Server struct {
 	config  ServerConfig
 	limiter *limiter
 	window  window
-	batches atomic.Int64 // so far
 	parsers fastjson.ParserPool
 }
 
@@ -50,7 +48,7 @@ type ServerConfig struct {
 
 // NewServer returns a Source that asks a server.
 func NewServer(c ServerConfig) *Server {
-	return &Server{config: c, limiter: newLimiter(),
+	return &Server{config: c, limiter: newLimiter(c.Patience),
 		window: window{known: map[geo.Query]*question{}}}
 }
 
@@ -92,8 +90,8 @@ func (w *window) take(q geo.Query) (found *question, isNew bool) {
 }
 
 // Answer asks the queries that are not in the window. It repeats what fails for now.
-func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (misses int,
-	err error) {
+func (s *Server) Answer(ctx context.Context, number int64, queries []geo.Query,
+	answers []Answer) (misses int, err error) {
 	all := make([]*question, len(queries))
 	var mine []*question
 	for i, q := range queries {
@@ -108,7 +106,6 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 		n := min(MaxBatch, len(mine))
 		batch := mine[:n:n]
 		mine = mine[n:]
-		number := s.batches.Add(1)
 		g.Go(func() error { return s.ask(asking, number, batch) })
 	}
 	if err := g.Wait(); err != nil {
@@ -153,7 +150,7 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 			}
 		default:
 			without, reason := s.limiter.fail(began, r.wait, r.some), cause(r.err)
-			if without > s.config.Patience {
+			if without >= s.config.Patience {
 				return fmt.Errorf("no answer in %s: %w", s.config.Patience, reason)
 			}
 			if s.config.Waiting != nil {
@@ -212,5 +209,8 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
+	if e.status == http.StatusNotFound {
+		return "the server has no /api/stream: give the address that serves lookups, without a path"
+	}
 	return strings.TrimSpace(fmt.Sprintf("the server refuses: status %d %s", e.status, e.message))
 }

@@ -208,6 +208,9 @@ func TestLongOutage(t *testing.T) {
 			if isLost != (err != nil) || !isLost && end.Rows != 200 {
 				t.Errorf("%d minutes: got %+v and error %v, want an error: %v", minutes, end, err, isLost)
 			}
+			if took := time.Since(began); isLost && (took < 15*time.Minute || took > 15*time.Minute+time.Second) {
+				t.Errorf("got the error after %v, want it after the patience of 15 minutes", took)
+			}
 		})
 	}
 }
@@ -489,8 +492,12 @@ func TestRefusedRequests(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fake{serve: func(http.Header) int { return status }}
 			_, err := ask(t, f, &numbers{end: 50_000}, io.Discard)
-			if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) {
-				t.Errorf("got error %v, want one with %d", err, status)
+			want := strconv.Itoa(status)
+			if status == http.StatusNotFound {
+				want = "no /api/stream"
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("status %d: got error %v, want %s", status, err, want)
 			}
 		})
 	}
