@@ -31,7 +31,7 @@ type limiter struct {
 	until    time.Time // end of the pause
 	shrunk   time.Time // when limit was halved last
 	failures int       // rounds in a row that failed
-	success  time.Time // of the last one, or of the first request
+	failing  time.Time // of the first failure since the last success; zero = none
 }
 
 // waiter is a request that waits.
@@ -47,9 +47,6 @@ func newLimiter() *limiter { return &limiter{limit: firstLimit} }
 func (l *limiter) acquire(ctx context.Context, number int64) error {
 	mine := waiter{number, make(chan struct{})}
 	l.mu.Lock()
-	if l.success.IsZero() {
-		l.success = time.Now()
-	}
 	place, _ := slices.BinarySearchFunc(l.waiting, mine, waiter.compare)
 	l.waiting = slices.Insert(l.waiting, place, mine)
 	l.admit()
@@ -90,20 +87,24 @@ func (l *limiter) succeed() {
 		growth /= l.limit
 	}
 	l.limit = min(MaxInFlight, l.limit+growth)
-	l.failures, l.success = 0, time.Now()
+	l.failures, l.failing = 0, time.Time{}
 	l.inFlight--
 	l.admit()
 }
 
 // fail ends a request that began at a time and must be repeated, at the earliest after wait; 0 =
 // the server did not say when. partly says that a part of it succeeded. Failures of requests that
-// began before the limit was last halved count as one. It returns the time since the last success.
+// began before the limit was last halved count as one. It returns for how long all have failed. That
+// begins with a failure, not with the last success: this process may have been stopped in between.
 func (l *limiter) fail(began time.Time, wait time.Duration, partly bool) (without time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if partly {
-		l.failures, l.success = 0, now
+		l.failures, l.failing = 0, time.Time{}
+	}
+	if l.failing.IsZero() {
+		l.failing = now
 	}
 	if !began.Before(l.shrunk) {
 		l.limit, l.shrunk = max(1, l.limit/2), now
@@ -124,5 +125,5 @@ func (l *limiter) fail(began time.Time, wait time.Duration, partly bool) (withou
 	}
 	l.inFlight--
 	l.admit()
-	return now.Sub(l.success)
+	return now.Sub(l.failing)
 }

@@ -34,7 +34,10 @@ type fake struct {
 	refused  int      // requests that got another status
 	fields   []string // of the output; nil = the city
 	key      string
-	query    string // of the last request's URL
+	query    string        // of the last request's URL
+	silent   bool          // requests end with their context only
+	stopped  time.Duration // of the third request, which fails then
+	calls    int
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -47,7 +50,17 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.inFlight++
 	f.most = max(f.most, f.inFlight)
 	f.key, f.query = r.Header.Get("X-Api-Key"), r.URL.RawQuery
+	f.calls++
+	stops := f.calls == 3 && f.stopped > 0
 	f.mu.Unlock()
+	if stops {
+		time.Sleep(f.stopped)
+		return nil, io.ErrUnexpectedEOF
+	}
+	if f.silent {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	time.Sleep(20 * time.Millisecond)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,6 +210,29 @@ func TestLongOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStoppedProcess has a request that ends long after the last success, as it does when the process
+// was stopped for a while. That is the first failure, not an outage.
+func TestStoppedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok, stopped: time.Hour}
+		if end, err := ask(t, f, &numbers{end: 5000}, &sequence{t: t}); err != nil || end.Rows != 5000 {
+			t.Errorf("got %+v and error %v, want 5000 rows", end, err)
+		}
+	})
+}
+
+// TestSilentServer has a server that takes requests and never responds.
+func TestSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok, silent: true}
+		began := time.Now()
+		_, err := ask(t, f, &numbers{end: 1}, io.Discard)
+		if took := time.Since(began); err == nil || took > 36*time.Minute {
+			t.Errorf("got error %v after %s, want one", err, took)
+		}
+	})
 }
 
 func TestRetryAfter(t *testing.T) {

@@ -20,6 +20,9 @@ import (
 	"gatehouse/actors/geo"
 )
 
+// answerTime is how long a server may take that is in order.
+const answerTime = 5 * time.Second
+
 const maxLine = 8 << 10 // bytes of a line of a response; many lines are in memory
 
 // reply is what became of a request.
@@ -42,6 +45,8 @@ func (s *Server) post(ctx context.Context, batch []*question) reply {
 	if s.config.Plan.details {
 		path += "?details=1"
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Patience+answerTime)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
 		return reply{err: &refusedError{message: "the address of the server is wrong"}}
