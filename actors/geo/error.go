@@ -29,6 +29,27 @@ const (
 	ReasonTooMany       Reason = "too_many"       // more queries in one request than allowed
 )
 
+// Message returns what to tell the person who sent the query.
+func (r Reason) Message() string {
+	switch r {
+	case ReasonEmpty:
+		return "The query is empty. Send an IPv4 address, an IPv6 address or a domain."
+	case ReasonHasScheme:
+		return "Remove the scheme, such as https://. Send only the domain or address."
+	case ReasonHasPath:
+		return "Remove the slash and everything after it. Send only the domain or address."
+	case ReasonPrivateRange:
+		return "This is an address of a private network. Only public addresses have a location."
+	case ReasonReservedRange:
+		return "This address or name is reserved for special use. Only public ones have a location."
+	case ReasonNotFound:
+		return "Nothing is known about this address or domain. Check its spelling."
+	case ReasonTooMany:
+		return "A bulk request holds at most 50 queries. Split it into several requests."
+	}
+	return "This is not an IPv4 address, an IPv6 address or a domain. Check its spelling."
+}
+
 // Error says why a query has no result. Values are shared and must not be modified.
 type Error struct {
 	Code       Code

@@ -265,6 +265,49 @@ func TestLookupResumeOfLongerRow(t *testing.T) {
 	}
 }
 
+// TestLookupResumeStateIsAnotherFile names a state that would replace the input, the output, or a
+// file behind a link.
+func TestLookupResumeStateIsAnotherFile(t *testing.T) {
+	t.Parallel()
+	database, input := lookupFiles(t, 3)
+	dir := t.TempDir()
+	state, other := filepath.Join(dir, "state"), filepath.Join(dir, "other")
+	rows, err := os.ReadFile(input)
+	err = errors.Join(err, os.Rename(input, state+".new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"lookup", "--mmdb", database, "--column", "ip", "--resume", state}
+	got := runOnce(t, nil, append(args, "--file", state+".new", "--output", other)...)
+	text, err := os.ReadFile(state + ".new")
+	if err != nil || got.code != exitFailed || !bytes.Equal(text, rows) ||
+		!strings.Contains(got.stderr, "is the input or the output") {
+		t.Errorf("got %+v, error %v and input %s, want code 1 and the input as it was", got, err, text)
+	}
+	err = errors.Join(os.Rename(state+".new", input), os.WriteFile(other, []byte("precious"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append(args, "--file", input, "--output")
+	for _, out := range []string{state, state + ".new"} {
+		if got := runOnce(t, nil, append(args, out)...); got.code != exitFailed ||
+			!strings.Contains(got.stderr, "is the input or the output") {
+			t.Errorf("got %+v for the output %s, want code 1 and the reason", got, out)
+		}
+		if err := os.Remove(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(other, state+".new"); err != nil {
+		t.Fatal(err)
+	}
+	got = runOnce(t, nil, append(args, filepath.Join(dir, "out"))...)
+	text, err = os.ReadFile(other)
+	if err != nil || got.code != exitSomeFailed || string(text) != "precious" {
+		t.Errorf("got %+v, error %v and %q behind the link, want code 3 and it as it was", got, err, text)
+	}
+}
+
 // TestLookupResumeOfOneOutput runs a command while another one writes to the same output.
 func TestLookupResumeOfOneOutput(t *testing.T) {
 	t.Parallel()

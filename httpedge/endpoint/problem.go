@@ -214,7 +214,7 @@ func lookupProblem(e *geo.Error) Problem {
 		RetryAfter: max(0, e.RetryAfter)}
 	switch e.Code {
 	case geo.CodeInvalidQuery:
-		p.Status, p.Message = fasthttp.StatusBadRequest, queryMessage(e.Reason)
+		p.Status, p.Message = fasthttp.StatusBadRequest, e.Reason.Message()
 	case geo.CodeRateLimited:
 		p.Status, p.RetryAfter = fasthttp.StatusTooManyRequests, max(time.Second, e.RetryAfter)
 		p.Message = "Too many lookups: the upstream provider's limit, or the limit per caller, is reached. Try again later; cached results are still served."
@@ -226,26 +226,6 @@ func lookupProblem(e *geo.Error) Problem {
 		p.Message = "The service is overloaded. Try again in a few seconds."
 	}
 	return p
-}
-
-func queryMessage(reason geo.Reason) string {
-	switch reason {
-	case geo.ReasonEmpty:
-		return "The query is empty. Send an IPv4 address, an IPv6 address or a domain."
-	case geo.ReasonHasScheme:
-		return "Remove the scheme, such as https://. Send only the domain or address."
-	case geo.ReasonHasPath:
-		return "Remove the slash and everything after it. Send only the domain or address."
-	case geo.ReasonPrivateRange:
-		return "This is an address of a private network. Only public addresses have a location."
-	case geo.ReasonReservedRange:
-		return "This address or name is reserved for special use. Only public ones have a location."
-	case geo.ReasonNotFound:
-		return "Nothing is known about this address or domain. Check its spelling."
-	case geo.ReasonTooMany:
-		return "A bulk request holds at most 50 queries. Split it into several requests."
-	}
-	return "This is not an IPv4 address, an IPv6 address or a domain. Check its spelling."
 }
 
 // isTemporary reports whether err comes from overload, a timeout or a stop: the same request may

@@ -110,7 +110,7 @@ func TestFormats(t *testing.T) {
 				`"isp":"Google LLC","org":"Google LLC","as":"AS15169 Google LLC","asname":"Google LLC",` +
 				`"reverse":""},"flags":{"mobile":false,"proxy":false,"hosting":false}}` + "\n" +
 				`{"ok":false,"query":"9.9.9.9","error":"invalid_query","message":` +
-				`"The provider does not know this query.","reason":"not_found"}` + "\n"},
+				`"Nothing is known about this address or domain. Check its spelling.","reason":"not_found"}` + "\n"},
 		"json": {job{"8.8.8.8\n\n1.1.1.1\n", lines, bulk.JSON, "countryCode", 0, 1},
 			"[\n{\"query\":\"8.8.8.8\",\"countryCode\":\"US\"},\n{\"query\":\"1.1.1.1\",\"countryCode\":\"AU\"}\n]\n"},
 		"no rows": {job{"\n", lines, bulk.JSON, "", 0, 0}, "[\n]\n"},

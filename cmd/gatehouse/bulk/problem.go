@@ -21,24 +21,13 @@ var (
 	noField  = &problem{invalidRow, "no_field", "The row has no text in this field."}
 )
 
-// messages explain the reasons of geo.Error.
-var messages = map[geo.Reason]string{
-	geo.ReasonEmpty:         "The query is empty.",
-	geo.ReasonMalformed:     "This is neither an IP address nor a domain.",
-	geo.ReasonHasScheme:     "Remove the scheme, such as https://.",
-	geo.ReasonHasPath:       "Remove the slash and what follows.",
-	geo.ReasonPrivateRange:  "This is an address of a private network.",
-	geo.ReasonReservedRange: "This address or name is reserved for special use.",
-	geo.ReasonNotFound:      "The provider does not know this query.",
-}
-
 // problemOf returns the problem of an error of a query.
 func problemOf(err *geo.Error) problem {
-	p := problem{string(err.Code), string(err.Reason), messages[err.Reason]}
-	if p.message == "" {
-		p.message = "The provider cannot be reached at the moment."
+	message := "The provider cannot be reached at the moment."
+	if err.Code == geo.CodeInvalidQuery {
+		message = err.Reason.Message()
 	}
-	return p
+	return problem{string(err.Code), string(err.Reason), message}
 }
 
 // appendJSON appends the members of the error, each with a comma before it.

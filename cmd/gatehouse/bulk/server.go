@@ -149,7 +149,7 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 				return err
 			}
 		default:
-			without, reason := s.limiter.fail(began, r.wait, r.some), cause(r.err)
+			without, reason := s.limiter.fail(began, r.wait, r.some), r.cause()
 			if without >= s.config.Patience {
 				return fmt.Errorf("no answer in %s: %w", s.config.Patience, reason)
 			}
@@ -194,12 +194,15 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// cause returns err, or what the items of a response without results said.
-func cause(err error) error {
-	if err == nil {
-		return errors.New("the server has no capacity")
+// cause returns the error of a reply, or what its items said.
+func (r *reply) cause() error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case len(r.unreachable) > 0:
+		return errors.New("the server cannot reach its provider")
 	}
-	return err
+	return errors.New("the server has no capacity")
 }
 
 // A refusedError says that a server does not take the requests of this program.

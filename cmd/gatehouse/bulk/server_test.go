@@ -215,6 +215,23 @@ func TestLongOutage(t *testing.T) {
 	}
 }
 
+// TestOutageOfProvider expects the error to say that the server's provider is down, not the server.
+func TestOutageOfProvider(t *testing.T) {
+	for code, want := range map[string]string{"provider_unreachable": "cannot reach its provider",
+		"overloaded": "no capacity"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{serve: ok}
+			f.item = func(query string) string {
+				return fmt.Sprintf(`{"ok":false,"query":%q,"error":%q,"retry_after":30}`, query, code)
+			}
+			_, err := ask(t, f, &numbers{end: 50}, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got error %v, want one with %q", code, err, want)
+			}
+		})
+	}
+}
+
 // TestStoppedProcess has a request that ends long after the last success, as it does when the process
 // was stopped for a while. That is the first failure, not an outage.
 func TestStoppedProcess(t *testing.T) {

@@ -47,6 +47,11 @@ func OpenState(path string, command map[string]string, in *Input, output *os.Fil
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.New("another command writes to the output")
 	}
+	for _, f := range []*os.File{in.file, output} {
+		if err := s.checkOther(f); err != nil {
+			return nil, err
+		}
+	}
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,6 +66,23 @@ func OpenState(path string, command map[string]string, in *Input, output *os.Fil
 	}
 	return s, s.resume(command, in)
 }
+
+// checkOther returns an error if the state would replace a file that is something else.
+func (s *State) checkOther(other *os.File) error {
+	is, err := other.Stat()
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{s.path, s.temporary()} {
+		if info, err := os.Stat(path); err == nil && os.SameFile(is, info) {
+			return fmt.Errorf("%s is the input or the output: name another file", path)
+		}
+	}
+	return nil
+}
+
+// temporary returns the path of the file that takes the place of the state.
+func (s *State) temporary() string { return s.path + ".new" }
 
 // begin writes the first state, before any output.
 func (s *State) begin(command map[string]string, in *Input) (err error) {
@@ -158,8 +180,10 @@ func (s *State) write() (err error) {
 	if err != nil {
 		return err
 	}
-	temporary := s.path + ".new"
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err := os.Remove(s.temporary()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // of a process that was killed
+	}
+	f, err := os.OpenFile(s.temporary(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -167,7 +191,7 @@ func (s *State) write() (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary, s.path); err != nil {
+	if err := os.Rename(s.temporary(), s.path); err != nil {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(s.path))
