@@ -64,6 +64,12 @@ func (t times) quantile(q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
+// String returns the median and the 99th percentile.
+func (t times) String() string {
+	return fmt.Sprintf("p50 %v, p99 %v of %d", t.quantile(0.5).Round(time.Microsecond),
+		t.quantile(0.99).Round(time.Microsecond), len(t))
+}
+
 // pace is the time between two single lookups of a kind.
 const pace = 4 * time.Millisecond
 

@@ -17,7 +17,8 @@ import (
 )
 
 // crowdCommand is the first argument of a process that sends a crowd of streams. The others are the
-// server's address, the number of streams and the kind of all of them ("" = as many of each).
+// server's address, the number of streams, the kind of all of them ("" = as many of each), and once
+// if each sends one stream and all begin at the same time.
 const crowdCommand = "send-crowd"
 
 // The kinds of streams.
@@ -48,14 +49,14 @@ type crowd struct {
 
 // sendCrowd is a process that sends streams. It prints a line of counts each second.
 func sendCrowd(args []string) error {
-	if len(args) != 3 {
-		return fmt.Errorf("got %d arguments, want address, streams and kind", len(args))
+	if len(args) != 4 {
+		return fmt.Errorf("got %d arguments, want address, streams, kind and once", len(args))
 	}
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
-	c := &crowd{}
+	c, once := &crowd{}, args[3] == "once"
 	var workers sync.WaitGroup
 	for i := range n {
 		kind := kinds[i%len(kinds)]
@@ -66,10 +67,10 @@ func sendCrowd(args []string) error {
 		}
 		from := fmt.Sprintf("127.0.1.%d", 1+i%crowdSources)
 		workers.Go(func() {
-			if args[2] == "" {
+			if !once {
 				time.Sleep(rand.N(spread))
 			}
-			for args[2] == "" || c.sent.Load() < int64(n) {
+			for sent := false; !sent || !once; sent = true {
 				request := streamOf(addressOf, rand.IntN(1<<24), crowdQueries, "")
 				conn, err := dialFrom(from, args[0])
 				if err != nil {

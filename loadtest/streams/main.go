@@ -28,6 +28,7 @@ type options struct {
 	program string // gatehouse
 	dir     string // for files, removed at the end
 	streams int
+	kind    string // of the streams; "" = as many of each
 	rounds  int
 	length  time.Duration
 }
@@ -57,6 +58,8 @@ func run(args []string) (err error) {
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.StringVar(&o.program, "gatehouse", "", "program to measure (default: built from source)")
 	flags.IntVar(&o.streams, "streams", 1000, "streams at once of crowd")
+	flags.StringVar(&o.kind, "kind", "",
+		"kind of the streams: slow-reader, no-reader, dead or slow-sender (default: as many of each)")
 	flags.IntVar(&o.rounds, "rounds", 3, "measurements of each condition")
 	flags.DurationVar(&o.length, "length", 15*time.Second,
 		"length of a measurement of crowd and restart")
