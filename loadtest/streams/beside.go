@@ -42,10 +42,10 @@ func measureCrowd(ctx context.Context, o *options) error {
 		args  []string
 		kinds []lookups
 	}{
-		{"files", []string{"--ip-provider=mmdb", "--ip-mmdb=" + o.path("City.mmdb")},
-			[]lookups{{"an address", anyAddress}}},
 		{"upstream", []string{"--ip-provider=sim", "--ip-api-base=" + up.url},
 			[]lookups{{"a hit", oneAddress}, {"a miss", newAddress()}}},
+		{"files", []string{"--ip-provider=mmdb", "--ip-mmdb=" + o.path("City.mmdb")},
+			[]lookups{{"an address", anyAddress}}},
 	} {
 		fmt.Printf("%s:\n", side.name)
 		if err := besideCrowd(ctx, o, side.args, side.kinds); err != nil {

@@ -74,6 +74,7 @@ func sendCrowd(args []string) error {
 				request := streamOf(addressOf, rand.IntN(1<<24), crowdQueries, "")
 				conn, err := dialFrom(from, args[0])
 				if err != nil {
+					time.Sleep(time.Second)
 					continue
 				}
 				c.sent.Add(1)
