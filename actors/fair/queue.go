@@ -24,6 +24,9 @@ func NewQueue[C comparable, T any]() *Queue[C, T] {
 // Len returns the number of items.
 func (q *Queue[C, T]) Len() int { return q.n }
 
+// Callers returns the number of callers who have items.
+func (q *Queue[C, T]) Callers() int { return len(q.ring) }
+
 // Held returns the number of caller's items.
 func (q *Queue[C, T]) Held(caller C) int {
 	if l := q.lines[caller]; l != nil {

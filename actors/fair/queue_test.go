@@ -26,7 +26,7 @@ func TestQueueServesCallersInTurn(t *testing.T) {
 	if got, want := drain(q), []int{10, 20, 30, 11, 31, 12, 13}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if q.Len() != 0 || q.Held("a") != 0 {
+	if q.Len() != 0 || q.Held("a") != 0 || q.Callers() != 0 {
 		t.Errorf("got %d items, want none", q.Len())
 	}
 }
@@ -37,6 +37,9 @@ func TestQueueEvictsFromLongestLine(t *testing.T) {
 		q.Push("flood", i)
 	}
 	q.Push("calm", 100)
+	if got := q.Callers(); got != 2 {
+		t.Errorf("got %d callers, want 2", got)
+	}
 	if got := q.Excess(2); got != 3 {
 		t.Errorf("got an excess of %d over 2, want 3", got)
 	}

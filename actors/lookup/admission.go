@@ -84,8 +84,10 @@ func (b *batcher) admit(l lane, caller netip.Prefix, n int, now time.Time) outco
 }
 
 // makeRoom reports whether a lane's queue takes n more lookups of caller. One request takes at most
-// half of it, or one batch. While others wait, a caller who has something queued holds at most a quarter. Lookups
-// beyond a quarter are evicted when the queue is full.
+// half of it, or one batch. While others wait, a caller who has something queued holds at most a
+// quarter. When the queue is full, lookups beyond a quarter are evicted. A caller within an even
+// share of the queue evicts those beyond such a share, so that many callers cannot shut out another
+// one.
 func (b *batcher) makeRoom(l lane, caller netip.Prefix, n int, now time.Time) bool {
 	queue, room := b.queues[l], b.room(l, now)
 	held := queue.Held(caller)
@@ -93,15 +95,23 @@ func (b *batcher) makeRoom(l lane, caller netip.Prefix, n int, now time.Time) bo
 	if queue.Len() > held && held > 0 {
 		most = max(1, quarter)
 	}
-	if held+n > most || n > max(b.terms.BatchSize, room/2) {
+	if held+n > most || n > max(1, b.terms.BatchSize, room/2) {
 		return false
 	}
+	callers := queue.Callers()
+	if held == 0 {
+		callers++
+	}
+	keep := quarter
+	if even := room / callers; held+n <= even {
+		keep = min(quarter, even)
+	}
 	lack := queue.Len() + n - room
-	if lack > queue.Excess(quarter) {
+	if lack > queue.Excess(keep) {
 		return false
 	}
 	for ; lack > 0; lack-- {
-		b.evict(l, quarter, now)
+		b.evict(l, keep, now)
 	}
 	return true
 }

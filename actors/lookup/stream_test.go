@@ -192,6 +192,37 @@ func TestStreamLeavesRoomForOthers(t *testing.T) {
 	})
 }
 
+// TestManyStreamsLeaveRoomForOthers has so many callers stream that they fill the queue without any
+// of them holding much of it.
+func TestManyStreamsLeaveRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, commercialTierOf(time.Second))
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				read := 0
+				stream := s.Stream(netip.AddrFrom4([4]byte{9, 8, 7, byte(i)}),
+					oneByOne(addresses(i*50_000, 50_000), &read))
+				for ctx.Err() == nil {
+					if _, _, ok := stream.Next(goOn); !ok {
+						return
+					}
+				}
+			})
+		}
+		for n := range 20 {
+			time.Sleep(time.Second)
+			from := netip.AddrFrom4([4]byte{9, 9, 9, byte(n)})
+			if o := lookUpFor(s, from, nth(3_000_000+n)); o.Err != nil {
+				t.Errorf("got %v for another caller, want a result", o.Err)
+			}
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
 // TestStreamOwnerLeaves ends a stream while it waits. The bubble ends only if nothing is left of it.
 func TestStreamOwnerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
