@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 		"TestEachActionIsRecorded":                   "the quota of a client, which each node counts",
 		"TestFailedRequestsAreLoggedOnce":            log,
 		"TestHalfSentBodiesHoldLittle":               allocations,
+		"TestKeyNamesTheCaller":                      "--geo-limit, which each node counts",
 		"TestKeysAreReadAgain":                       "a file that one server reads again",
 		"TestLookupInFiles":                          metrics,
 		"TestLookupWithTheSimulator":                 "one batch for a bulk request",

@@ -256,25 +256,27 @@ func TestRegistrationSaysWhatItKeeps(t *testing.T) {
 		{oauth.RegistrationOpen, `,` + keyedBy(edgeKeys) + ``, "token_endpoint_auth_method",
 			"private_key_jwt", false},
 	} {
-		st := edgetest.NewIdentity(t, withRegistration(row.mode))
-		r := register(t, st, `{"redirect_uris":["https://a.example/cb"]`+row.sent+`}`,
-			"Authorization", "Bearer "+registrationToken)
-		got := r.object(t)
-		if r.status != 201 || fmt.Sprint(got[row.member]) != row.want {
-			t.Errorf("%s: got %d %s, want %s %s", row.sent, r.status, r.body, row.member, row.want)
-		}
-		secret, _ := got["client_secret"].(string)
-		if row.isSecret != (secret != "") || row.isSecret != (got["client_secret_expires_at"] == 0.0) {
-			t.Errorf("%s: got %s, want a secret: %v", row.sent, r.body, row.isSecret)
-		}
-		if row.isSecret {
-			form := query("grant_type", "authorization_code", "code", "x", "redirect_uri",
-				"https://a.example/cb")
-			r := postToken(t, st, form, "Authorization", basic(got["client_id"].(string), secret))
-			if !strings.Contains(r.body, "invalid_grant") {
-				t.Errorf("got %d %s, want a client that is authenticated", r.status, r.body)
+		t.Run(row.member, func(t *testing.T) {
+			st := edgetest.NewIdentity(t, withRegistration(row.mode))
+			r := register(t, st, `{"redirect_uris":["https://a.example/cb"]`+row.sent+`}`,
+				"Authorization", "Bearer "+registrationToken)
+			got := r.object(t)
+			if r.status != 201 || fmt.Sprint(got[row.member]) != row.want {
+				t.Errorf("%s: got %d %s, want %s %s", row.sent, r.status, r.body, row.member, row.want)
 			}
-		}
+			secret, _ := got["client_secret"].(string)
+			if row.isSecret != (secret != "") || row.isSecret != (got["client_secret_expires_at"] == 0.0) {
+				t.Errorf("%s: got %s, want a secret: %v", row.sent, r.body, row.isSecret)
+			}
+			if row.isSecret {
+				form := query("grant_type", "authorization_code", "code", "x", "redirect_uri",
+					"https://a.example/cb")
+				r := postToken(t, st, form, "Authorization", basic(got["client_id"].(string), secret))
+				if !strings.Contains(r.body, "invalid_grant") {
+					t.Errorf("got %d %s, want a client that is authenticated", r.status, r.body)
+				}
+			}
+		})
 	}
 }
 
