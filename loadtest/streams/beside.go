@@ -21,8 +21,8 @@ import (
 // Goals of measureCrowd.
 const (
 	mostP99    = 2.0             // p99 of others beside streams, relative to a server without any
-	mostMemory = 512 << 20       // resident memory of the server beside streams
-	mostEnd    = 3 * time.Second // after the write timeout, until all dead peers are gone
+	mostMemory = 1 << 30         // resident memory of the server beside streams
+	mostEnd    = 5 * time.Second // after the write timeout, until all dead peers are gone
 )
 
 // measureCrowd measures single lookups alone and beside streams, with offline files and with an
