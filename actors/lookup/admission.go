@@ -98,13 +98,13 @@ func (b *batcher) makeRoom(l lane, caller netip.Prefix, n int, now time.Time) bo
 	if held+n > most || n > max(1, b.terms.BatchSize, room/2) {
 		return false
 	}
-	callers := queue.Callers()
+	newcomers := 0
 	if held == 0 {
-		callers++
+		newcomers = 1
 	}
 	keep := quarter
-	if even := room / callers; held+n <= even {
-		keep = min(quarter, even)
+	if even := b.evenShare(l, room, newcomers); held+n <= even {
+		keep = even
 	}
 	lack := queue.Len() + n - room
 	if lack > queue.Excess(keep) {
@@ -114,6 +114,12 @@ func (b *batcher) makeRoom(l lane, caller netip.Prefix, n int, now time.Time) bo
 		b.evict(l, keep, now)
 	}
 	return true
+}
+
+// evenShare returns what each caller may hold of a lane's room if all hold as much: those who have
+// something queued, and newcomers. It is a quarter at most.
+func (b *batcher) evenShare(l lane, room, newcomers int) int {
+	return room / max(4, b.queues[l].Callers()+newcomers)
 }
 
 // evict rejects the newest lookup of the caller who has the most queued, if that is more than keep.
@@ -176,7 +182,7 @@ func (b *batcher) state(l lane, now time.Time) laneState {
 	if b.queues[l].Len() < room {
 		return state
 	}
-	state.share = min(room, max(1, room/4))
+	state.share = min(room, max(1, b.evenShare(l, room, 1)))
 	if at := state.renewed.Add(-b.service.sendWithin); at.After(now) {
 		state.until = at // from then on, the next window counts
 	}

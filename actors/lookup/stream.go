@@ -37,11 +37,11 @@ type streamed struct {
 
 // window is a group of misses that are asked for together.
 type window struct {
-	queries []geo.Query // distinct, sharing no memory with the request
-	places  map[geo.Query]int
-	ask     *ask          // nil while the window is open
-	final   []outcome     // the outcomes, once done is closed
-	done    chan struct{} // closed when no outcome changes any more
+	queries []geo.Query       // distinct, sharing no memory with the request
+	places  map[geo.Query]int // of queries; nil once they are asked for
+	ask     *ask              // nil while the window is open
+	final   []outcome         // the outcomes, once done is closed
+	done    chan struct{}     // closed when no outcome changes any more
 }
 
 // Stream returns a stream of the queries that next returns until ok is false. They may repeat.
@@ -125,7 +125,7 @@ func (st *Stream) miss(text string, q geo.Query) {
 // ask asks for the open window.
 func (st *Stream) ask() {
 	w, s := st.open, st.service
-	st.open = nil
+	st.open, w.places = nil, nil
 	now := time.Now()
 	w.ask = newAsk(w.queries, ratelimit.CallerPrefix(st.caller), now.Add(s.config.LookupTimeout))
 	w.ask.progress = make(chan struct{}, 1)
