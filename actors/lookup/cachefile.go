@@ -30,6 +30,9 @@ var ErrCacheFile = errors.New("it cannot be written")
 // openCacheFile fills the cache from the file. A file that cannot be used is a warning. The error
 // says that the file cannot be written.
 func openCacheFile(path, origin string, cache *geo.Cache, logger *slog.Logger) (*cacheFile, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path) // to open a pipe may take forever
+	}
 	f := &cacheFile{path: path, origin: origin, cache: cache, logger: logger}
 	if err := f.load(time.Now()); err != nil {
 		logger.Warn("the cache file is not used: the cache begins empty", "error", err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,11 +149,15 @@ func TestUnusableCacheFile(t *testing.T) {
 		}
 		stop(t, again)
 	}
-	config := lookup.Config{
-		Provider: commercialTier(), CacheEntries: 1, CacheFile: filepath.Join(dir, "absent", "cache"),
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := lookup.New(config); !errors.Is(err, lookup.ErrCacheFile) {
-		t.Errorf("got %v, want %v", err, lookup.ErrCacheFile)
+	for _, path := range []string{filepath.Join(dir, "absent", "cache"), dir, pipe} {
+		config := lookup.Config{Provider: commercialTier(), CacheEntries: 1, CacheFile: path}
+		if _, err := lookup.New(config); !errors.Is(err, lookup.ErrCacheFile) {
+			t.Errorf("%s: got %v, want %v", path, err, lookup.ErrCacheFile)
+		}
 	}
 }
 
