@@ -68,6 +68,7 @@ type Service struct {
 	batcher  *batcher
 	workers  []*actor.PID
 	inFlight mailbox.InFlight // lookups that missed the cache
+	streams  atomic.Int64     // open Streams
 	tasks    sync.WaitGroup   // what goes on without a caller
 }
 

@@ -11,12 +11,13 @@ import (
 // Bounds of a Stream, in queries.
 const (
 	streamWindow = 100              // misses that are asked for together
-	streamAhead  = 6 * streamWindow // read and not yet returned
+	mostAhead    = 6 * streamWindow // read and not yet returned, by one stream
+	allAhead     = 60_000           // by all streams together, but each has a window
 )
 
 // Stream looks up many queries and returns their outcomes in order. It reads a bounded number of
 // queries ahead, and asks for their misses in windows. A window has one goroutine, which ends
-// within the lookup timeout. A Stream has one owner, who may leave it at any time.
+// within the lookup timeout. A Stream has one owner, who may close it at any time.
 type Stream struct {
 	service *Service
 	caller  netip.Addr
@@ -45,9 +46,18 @@ type window struct {
 }
 
 // Stream returns a stream of the queries that next returns until ok is false. They may repeat.
-// Stream keeps their memory until it has returned them.
+// Stream keeps their memory until it has returned them. The caller must close it.
 func (s *Service) Stream(caller netip.Addr, next func() (text string, ok bool)) *Stream {
+	s.streams.Add(1)
 	return &Stream{service: s, caller: caller, next: next}
+}
+
+// Close ends the stream. Call it once.
+func (st *Stream) Close() { st.service.streams.Add(-1) }
+
+// mayHold returns how many queries the stream may have read ahead.
+func (st *Stream) mayHold() int {
+	return max(streamWindow, min(mostAhead, allAhead/int(st.service.streams.Load())))
 }
 
 // Next returns the next query and its outcome; ok is false after the last one. It calls waits
@@ -59,8 +69,8 @@ func (st *Stream) Next(waits func() bool) (text string, o geo.Outcome, ok bool) 
 			return text, o, ok
 		}
 	}
-	if len(st.ahead)-st.head <= streamAhead/2 {
-		st.readAhead()
+	if most := st.mayHold(); len(st.ahead)-st.head <= most/2 {
+		st.readAhead(most)
 	}
 	item := st.ahead[st.head]
 	st.ahead[st.head] = streamed{}
@@ -88,12 +98,12 @@ func (st *Stream) read() (text string, o geo.Outcome, ok bool) {
 	return text, o, true
 }
 
-// readAhead reads as many queries as may be held.
-func (st *Stream) readAhead() {
+// readAhead reads until most queries are held.
+func (st *Stream) readAhead(most int) {
 	n := copy(st.ahead, st.ahead[st.head:])
 	clear(st.ahead[n:])
 	st.ahead, st.head = st.ahead[:n], 0
-	for len(st.ahead) < streamAhead {
+	for len(st.ahead) < most {
 		text, o, ok := st.read()
 		if !ok {
 			return

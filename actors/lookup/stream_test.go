@@ -41,6 +41,7 @@ func drain(t *testing.T, s *lookup.Service, from netip.Addr, all []string) []geo
 	t.Helper()
 	read := 0
 	stream := s.Stream(from, oneByOne(all, &read))
+	defer stream.Close()
 	var outcomes []geo.Outcome
 	for {
 		text, o, ok := stream.Next(goOn)
@@ -102,6 +103,7 @@ func TestStreamOutcomeComesWhenItIsKnown(t *testing.T) {
 		read, began := 0, time.Now()
 		stream := s.Stream(caller, oneByOne([]string{"8.8.8.8", "fast.example.com", "slow.example.com",
 			"8.8.4.4"}, &read))
+		defer stream.Close()
 		waits := 0
 		for i, want := range []time.Duration{time.Second, time.Second, 3 * time.Second, 3 * time.Second} {
 			_, o, ok := stream.Next(func() bool { waits++; return true })
@@ -119,16 +121,27 @@ func TestStreamOutcomeComesWhenItIsKnown(t *testing.T) {
 }
 
 func TestStreamReadsABoundedNumberAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, commercialTier())
-		read := 0
-		stream := s.Stream(caller, oneByOne(addresses(0, 5000), &read))
-		for i := range 5000 {
-			if _, _, ok := stream.Next(goOn); !ok || read > i+600 {
-				t.Fatalf("got %d queries read for outcome %d, want 600 more at most", read, i)
+	for _, row := range []struct{ streams, most int }{{1, 600}, {200, 300}, {1000, 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, commercialTier())
+			for range row.streams - 1 {
+				defer s.Stream(caller, nil).Close()
 			}
-		}
-	})
+			s.Stream(caller, nil).Close() // does not count any more
+			read, most := 0, 0
+			stream := s.Stream(caller, oneByOne(addresses(0, 5000), &read))
+			defer stream.Close()
+			for i := range 5000 {
+				if _, _, ok := stream.Next(goOn); !ok {
+					t.Fatalf("got no outcome %d", i)
+				}
+				most = max(most, read-i)
+			}
+			if most != row.most {
+				t.Errorf("%d streams: got %d queries read and not returned, want %d", row.streams, most, row.most)
+			}
+		})
+	}
 }
 
 // TestStreamsUseTheBudget streams more than the free tier has in a minute: what is beyond it fails
@@ -173,6 +186,7 @@ func TestStreamLeavesRoomForOthers(t *testing.T) {
 				read := 0
 				stream := s.Stream(netip.MustParseAddr("2001:db8:1::1"),
 					oneByOne(addresses(i*100_000, 100_000), &read))
+				defer stream.Close()
 				for ctx.Err() == nil {
 					if _, _, ok := stream.Next(goOn); !ok {
 						return
@@ -204,6 +218,7 @@ func TestManyStreamsLeaveRoomForOthers(t *testing.T) {
 				read := 0
 				stream := s.Stream(netip.AddrFrom4([4]byte{9, 8, 7, byte(i)}),
 					oneByOne(addresses(i*50_000, 50_000), &read))
+				defer stream.Close()
 				for ctx.Err() == nil {
 					if _, _, ok := stream.Next(goOn); !ok {
 						return
@@ -230,6 +245,7 @@ func TestStreamOwnerLeaves(t *testing.T) {
 		s := start(t, u)
 		read := 0
 		stream := s.Stream(caller, oneByOne(addresses(0, 30_000), &read))
+		defer stream.Close()
 		if text, _, ok := stream.Next(func() bool { return false }); ok {
 			t.Errorf("got %q, want the end", text)
 		}
@@ -301,6 +317,7 @@ func TestStreamOfHitsAllocatesNothingEach(t *testing.T) {
 		return testing.AllocsPerRun(10, func() {
 			read := 0
 			stream := s.Stream(caller, oneByOne(many, &read))
+			defer stream.Close()
 			for ok := true; ok; {
 				_, _, ok = stream.Next(goOn)
 			}
@@ -318,6 +335,7 @@ func BenchmarkStreamOfHits(b *testing.B) {
 		lookUpText(s, text)
 	}
 	stream := s.Stream(caller, func() (string, bool) { return all[b.N%len(all)], true })
+	defer stream.Close()
 	b.ReportAllocs()
 	for b.Loop() {
 		stream.Next(goOn)

@@ -54,9 +54,10 @@ func (s *service) stream(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 		endpoint.WriteLookup(ctx, "", err)
 		return
 	}
-	found := s.lookups.Stream(s.caller(ctx, keyed), queries.next)
-	many := len(queries.ends) > fewQueries
+	caller, many := s.caller(ctx, keyed), len(queries.ends) > fewQueries
 	endpoint.SetStream(ctx, many, func(to *endpoint.Stream) error {
+		found := s.lookups.Stream(caller, queries.next)
+		defer found.Close()
 		out := streamWriter{to: to, chosen: chosen, buf: streamBuffers.Get().(*[]byte)}
 		defer streamBuffers.Put(out.buf)
 		return out.write(found)
