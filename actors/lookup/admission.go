@@ -62,7 +62,7 @@ func (b *batcher) enqueue(lookups []*pendingLookup, now time.Time) {
 		b.queues[l].Push(caller, p)
 		b.order[l].push(p)
 	}
-	b.admission.queuedBy(caller).Add(int32(len(lookups)))
+	b.admission.queued.add(caller, len(lookups))
 }
 
 // admit decides about n new lookups of a caller, by the breaker, the caller's limit, the budget and

@@ -296,7 +296,7 @@ func (b *batcher) dequeue(l lane) (*pendingLookup, bool) {
 // dequeued notes that p has left its queue.
 func (b *batcher) dequeued(p *pendingLookup) {
 	p.queued = false
-	b.admission.queuedBy(p.caller).Add(-1)
+	b.admission.queued.add(p.caller, -1)
 }
 
 func (b *batcher) budget(e geo.Endpoint) *geo.Budget {

@@ -1,7 +1,6 @@
 package lookup
 
 import (
-	"hash/maphash"
 	"math"
 	"net/netip"
 	"sync"
@@ -52,15 +51,15 @@ func laneOf(q geo.Query) lane {
 type admission struct {
 	snapshot    atomic.Pointer[snapshot]
 	pending     pendingLookups
-	queued      [1024]atomic.Int32 // lookups in the queues, by the hash of their caller
-	seed        maphash.Seed
+	queued      queuedLookups
 	unreachable sharedError // because of the breaker
 	limited     sharedError // because of the budget
 }
 
 func newAdmission() *admission {
-	a := &admission{seed: maphash.MakeSeed()}
+	a := &admission{}
 	a.pending.byQuery = make(map[geo.Query]*pendingLookup)
+	a.queued.byCaller = make(map[netip.Prefix]int)
 	a.unreachable.code, a.limited.code = geo.CodeProviderUnreachable, geo.CodeRateLimited
 	return a
 }
@@ -73,7 +72,7 @@ func (a *admission) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.
 	}
 	l := &s.lanes[laneOf(q)]
 	valid := l.until.IsZero() || now.Before(l.until)
-	full := valid && int(a.queuedBy(caller).Load()) >= l.share
+	full := valid && l.share < unlimited && a.queued.of(caller) >= l.share
 	switch {
 	case !full && !s.probing, a.pending.find(q) != nil:
 		return nil
@@ -91,9 +90,24 @@ func (a *admission) noRoom(l *laneState, now time.Time) *geo.Error {
 	return a.limited.after(max(time.Second, l.renewed.Sub(now)))
 }
 
-// queuedBy returns the count of the caller's queued lookups. Callers of one hash share a count.
-func (a *admission) queuedBy(caller netip.Prefix) *atomic.Int32 {
-	return &a.queued[maphash.Comparable(a.seed, caller)%uint64(len(a.queued))]
+// queuedLookups counts the queued lookups of each caller.
+type queuedLookups struct {
+	mu       sync.RWMutex
+	byCaller map[netip.Prefix]int // without those who have none
+}
+
+func (q *queuedLookups) add(caller netip.Prefix, n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.byCaller[caller] += n; q.byCaller[caller] == 0 {
+		delete(q.byCaller, caller)
+	}
+}
+
+func (q *queuedLookups) of(caller netip.Prefix) int {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return q.byCaller[caller]
 }
 
 // pendingLookups holds the lookups under way by their query. A new one of the same query joins.

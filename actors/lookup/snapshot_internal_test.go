@@ -25,7 +25,7 @@ func TestSnapshotIsRightWithoutMessages(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		snapshot *snapshot
-		queued   int32 // lookups of the caller
+		queued   int // lookups of the caller
 		at       time.Time
 		code     geo.Code      // "" = the batcher decides
 		retry    time.Duration // of the error
@@ -41,7 +41,7 @@ func TestSnapshotIsRightWithoutMessages(t *testing.T) {
 		{"workers busy", full(laneState{overloaded: true}), 0, in(0), geo.CodeOverloaded, time.Second},
 	} {
 		a, caller := newAdmission(), netip.MustParsePrefix("192.0.2.1/32")
-		a.queuedBy(caller).Store(row.queued)
+		a.queued.byCaller[caller] = row.queued
 		a.snapshot.Store(row.snapshot)
 		var got geo.Error
 		if err := a.check(q, caller, row.at); err != nil {
@@ -54,6 +54,23 @@ func TestSnapshotIsRightWithoutMessages(t *testing.T) {
 		a.pending.add(&pendingLookup{query: q})
 		if err := a.check(q, caller, row.at); err != nil && row.snapshot.openUntil.IsZero() {
 			t.Errorf("%s, and the query is pending: got %v, want that it joins", row.name, err)
+		}
+	}
+}
+
+// TestCheckOfOtherCallers has a caller use up its share of a full queue. Nobody else is refused for
+// that.
+func TestCheckOfOtherCallers(t *testing.T) {
+	a, q, now := newAdmission(), publicQuery(t), time.Now()
+	a.queued.add(netip.MustParsePrefix("192.0.2.1/32"), 100)
+	a.snapshot.Store(&snapshot{lanes: [lanes]laneState{{share: 1}, {share: 1}}})
+	if err := a.check(q, netip.MustParsePrefix("192.0.2.1/32"), now); err == nil {
+		t.Error("got no error for the caller, want one")
+	}
+	for n := range 5000 {
+		other := netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)})
+		if err := a.check(q, netip.PrefixFrom(other, 32), now); err != nil {
+			t.Fatalf("got %v for %s, want no error", err, other)
 		}
 	}
 }
