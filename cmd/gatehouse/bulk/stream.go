@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -112,8 +111,8 @@ func (s *Server) readLine(lines *bufio.Scanner, parser *fastjson.Parser, q *ques
 	if !lines.Scan() {
 		return cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
 	}
-	if !utf8.Valid(lines.Bytes()) || !json.Valid(lines.Bytes()) {
-		return errGarbled // fastjson accepts some malformed JSON
+	if !utf8.Valid(lines.Bytes()) || fastjson.ValidateBytes(lines.Bytes()) != nil {
+		return errGarbled // the parser accepts some malformed JSON
 	}
 	item, err := parser.ParseBytes(lines.Bytes())
 	if err != nil || !fits(q.query, item) {
