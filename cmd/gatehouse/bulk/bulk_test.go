@@ -250,6 +250,25 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
+func TestCompressedInputNeedsMuchMemory(t *testing.T) {
+	var packed bytes.Buffer
+	w, err := zstd.NewWriter(&packed, zstd.WithWindowSize(32<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bulk.NewInput(&packed); err == nil || !strings.Contains(err.Error(), "zstd -dc --long") {
+		t.Errorf("got error %v, want one that says how to decompress it", err)
+	}
+}
+
 func TestCompressedInput(t *testing.T) {
 	m := files(t)
 	var zipped, packed bytes.Buffer

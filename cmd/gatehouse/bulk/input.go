@@ -30,6 +30,9 @@ var (
 	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
+// maxWindow limits the memory that decompresses zstd, in bytes.
+const maxWindow = 16 << 20
+
 // magicUTF8 is the byte order mark, by which some programs recognize UTF-8.
 var magicUTF8 = []byte{0xef, 0xbb, 0xbf}
 
@@ -83,14 +86,19 @@ func (in *Input) open(r io.Reader) error {
 		in.stream, err = gzip.NewReader(stream)
 	case bytes.HasPrefix(head, magicZstd):
 		in.stream, err = zstd.NewReader(stream, zstd.WithDecoderConcurrency(1),
-			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(16<<20))
+			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	default:
 		in.stream, in.plain = stream, true
 	}
 	if err != nil {
 		return fmt.Errorf("decompress: %w", err)
 	}
-	if head, in.stream, err = peek(in.stream); err != nil {
+	head, in.stream, err = peek(in.stream)
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return errors.New("the input needs more than 16 MiB to be decompressed: decompress it, as" +
+			" zstd -dc --long=31 does")
+	}
+	if err != nil {
 		return fmt.Errorf("decompress: %w", err)
 	}
 	in.text.reset(in.stream)
