@@ -11,20 +11,20 @@ import (
 	"gatehouse/cmd/gatehouse/bulk"
 )
 
-// outageNotice returns a function that says that a server has no answer: after 5 seconds without a
-// success, and then once a minute.
-func outageNotice(stderr io.Writer) func(without time.Duration, cause error) {
+// outageNotice returns a function that says that a server has no answer: when all requests have
+// failed for 5 seconds, and then once a minute.
+func outageNotice(stderr io.Writer) func(failing time.Duration, cause error) {
 	var mu sync.Mutex
 	var told time.Time
-	return func(without time.Duration, cause error) {
+	return func(failing time.Duration, cause error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if without < 5*time.Second || time.Since(told) < time.Minute {
+		if failing < 5*time.Second || time.Since(told) < time.Minute {
 			return
 		}
 		told = time.Now()
 		line := fmt.Sprintf("gatehouse: no answer for %s, trying again: %v\n",
-			without.Round(time.Second), printable(cause.Error()))
+			failing.Round(time.Second), printable(cause.Error()))
 		if isTerminal(stderr) {
 			line = "\r\x1b[K" + line // clears the progress
 		}

@@ -39,11 +39,11 @@ type ServerConfig struct {
 	Key      string // optional: sent as X-Api-Key
 	Client   *http.Client
 	Plan     *Plan
-	Patience time.Duration // without any success, after which the Source gives up
+	Patience time.Duration // how long all requests may fail before the Source gives up
 
-	// Waiting is called when a request failed and is going to be repeated, with the time without any
-	// success. Optional; by several goroutines.
-	Waiting func(without time.Duration, cause error)
+	// Waiting is called when a request failed and is going to be repeated, with the time for which all
+	// have failed. Optional; by several goroutines.
+	Waiting func(failing time.Duration, cause error)
 }
 
 // NewServer returns a Source that asks a server.
@@ -149,12 +149,12 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 				return err
 			}
 		default:
-			without, reason := s.limiter.fail(began, r.wait, r.some), r.cause()
-			if without >= s.config.Patience {
+			failing, reason := s.limiter.fail(began, r.wait, r.some), r.cause()
+			if failing >= s.config.Patience {
 				return fmt.Errorf("no answer in %s: %w", s.config.Patience, reason)
 			}
 			if s.config.Waiting != nil {
-				s.config.Waiting(without, reason)
+				s.config.Waiting(failing, reason)
 			}
 		}
 	}
