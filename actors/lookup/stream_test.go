@@ -175,67 +175,38 @@ func TestStreamsUseTheBudget(t *testing.T) {
 	}
 }
 
-// TestStreamLeavesRoomForOthers has a caller stream all the time while others ask for a little.
-func TestStreamLeavesRoomForOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, commercialTierOf(time.Second))
-		ctx, stop := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for i := range 8 {
-			wg.Go(func() {
-				read := 0
-				stream := s.Stream(netip.MustParseAddr("2001:db8:1::1"),
-					oneByOne(addresses(i*100_000, 100_000), &read))
-				defer stream.Close()
-				for ctx.Err() == nil {
-					if _, _, ok := stream.Next(goOn); !ok {
-						return
+// TestStreamsLeaveRoomForOthers streams all the time while others ask for a little. One caller holds
+// much of the queue; many fill it without any of them holding much.
+func TestStreamsLeaveRoomForOthers(t *testing.T) {
+	for _, row := range []struct{ streams, callers int }{{8, 1}, {40, 40}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, commercialTierOf(time.Second))
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for i := range row.streams {
+				wg.Go(func() {
+					read := 0
+					stream := s.Stream(netip.AddrFrom4([4]byte{9, 8, 7, byte(i % row.callers)}),
+						oneByOne(addresses(i*50_000, 50_000), &read))
+					defer stream.Close()
+					for ctx.Err() == nil {
+						if _, _, ok := stream.Next(goOn); !ok {
+							return
+						}
 					}
-				}
-			})
-		}
-		for n := range 20 {
-			time.Sleep(time.Second)
-			from := netip.AddrFrom4([4]byte{9, 9, 9, byte(n)})
-			if o := lookUpFor(s, from, nth(2_000_000+n)); o.Err != nil {
-				t.Errorf("got %v for another caller, want a result", o.Err)
+				})
 			}
-		}
-		stop()
-		wg.Wait()
-	})
-}
-
-// TestManyStreamsLeaveRoomForOthers has so many callers stream that they fill the queue without any
-// of them holding much of it.
-func TestManyStreamsLeaveRoomForOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, commercialTierOf(time.Second))
-		ctx, stop := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for i := range 40 {
-			wg.Go(func() {
-				read := 0
-				stream := s.Stream(netip.AddrFrom4([4]byte{9, 8, 7, byte(i)}),
-					oneByOne(addresses(i*50_000, 50_000), &read))
-				defer stream.Close()
-				for ctx.Err() == nil {
-					if _, _, ok := stream.Next(goOn); !ok {
-						return
-					}
+			for n := range 20 {
+				time.Sleep(time.Second)
+				from := netip.AddrFrom4([4]byte{9, 9, 9, byte(n)})
+				if o := lookUpFor(s, from, nth(3_000_000+n)); o.Err != nil {
+					t.Errorf("%d callers: got %v for another one, want a result", row.callers, o.Err)
 				}
-			})
-		}
-		for n := range 20 {
-			time.Sleep(time.Second)
-			from := netip.AddrFrom4([4]byte{9, 9, 9, byte(n)})
-			if o := lookUpFor(s, from, nth(3_000_000+n)); o.Err != nil {
-				t.Errorf("got %v for another caller, want a result", o.Err)
 			}
-		}
-		stop()
-		wg.Wait()
-	})
+			stop()
+			wg.Wait()
+		})
+	}
 }
 
 // TestStreamOwnerLeaves ends a stream while it waits. The bubble ends only if nothing is left of it.
