@@ -55,7 +55,7 @@ test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of th
 
 test-clients: setup ## Sign in with published programs and a real browser (a few minutes)
 	scripts/programs
-	go test -tags programs -count 1 -timeout 30m ./httpedge/edgetest/programs
+	go test -tags programs -count 1 -timeout 30m ./cmd/stack/stacktest/programs
 
 test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...

@@ -58,19 +58,12 @@ var exceptions = []string{
 	"cmd/pactcheck -> contracts/coverage",
 	"cmd/pactcheck -> contracts/report",
 	"cmd/pactcheck -> contracts/verify",
-	"httpedge/edgetest -> cmd/stack",
-	"httpedge/edgetest -> httpedge/edgetest/balancer",
-	"httpedge/edgetest -> providers/ipapi",
-	"httpedge/edgetest -> providers/ptr",
-	"httpedge/edgetest -> providers/sqlstore/pgtest",
-	"httpedge/edgetest -> providers/sqlstore/sqlitetest",
-	"httpedge/edgetest/recipe -> httpedge/edgetest",
 	"loadtest/compare -> cmd/stack",
-	"loadtest/compare -> httpedge/edgetest",
+	"loadtest/compare -> cmd/stack/stacktest",
 	"loadtest/compare -> providers/ipapi",
 	"loadtest/compare -> providers/mmdb",
 	"loadtest/compare -> providers/ptr",
-	"loadtest/overload/run -> httpedge/edgetest/emulator",
+	"loadtest/overload/run -> cmd/stack/stacktest/emulator",
 }
 
 // internalTests are imports of internal test files that cannot move.
@@ -78,7 +71,7 @@ var internalTests = []string{
 	"cmd/pactcheck -> contracts",
 	"cmd/pactcheck -> contracts/broker/brokertest",
 	"loadtest/scale -> cmd/stack",
-	"loadtest/scale -> httpedge/edgetest",
+	"loadtest/scale -> cmd/stack/stacktest",
 	"providers/messenger/trail -> providers/sqlstore",
 	"providers/messenger/trail -> providers/sqlstore/sqlitetest",
 }
@@ -150,8 +143,7 @@ func TestImportRule(t *testing.T) {
 			return below(from, "contracts") || !below(to, "contracts")
 		})
 		// States of the contracts ask the services directly, beside the simulator and the store.
-		if edge && providers && from != "cmd/stack" && from != "contracts" &&
-			from != "httpedge/edgetest" && from != "loadtest/compare" {
+		if edge && providers && from != "cmd/stack" && from != "contracts" && from != "loadtest/compare" {
 			t.Errorf("got both sides imported in %s, want that in cmd/stack and contracts only", from)
 		}
 	}
