@@ -16,13 +16,8 @@ const kofi = "kofi@example.com"
 
 // cookies returns the browser's cookies by name.
 func (b *browser) cookies() map[string]string {
-	b.t.Helper()
-	u, err := url.Parse(b.st.URL)
-	if err != nil {
-		b.t.Fatal(err)
-	}
 	all := map[string]string{}
-	for _, c := range b.jar.Cookies(u) {
+	for _, c := range b.Client.Jar.Cookies(nil) {
 		all[c.Name] = c.Value
 	}
 	return all

@@ -37,7 +37,7 @@ func newProxied(t *testing.T, changes ...stacktest.Option) reachable {
 func (st reachable) browserAt(t *testing.T, network int) *browser {
 	t.Helper()
 	b := newBrowser(t, st.IdentityStack)
-	b.client.Transport = forwarded{b.client.Transport, fmt.Sprintf("2001:db8:%x::1", network)}
+	b.Client.Transport = forwarded{b.Client.Transport, fmt.Sprintf("2001:db8:%x::1", network)}
 	return b
 }
 

@@ -2,7 +2,6 @@ package httpedge_test
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -99,17 +98,7 @@ func TestPersonalDataIsNotLogged(t *testing.T) {
 		fields.Set("code", "wrongmarked")
 		fields.Set("email", ida)
 		fields.Set("phone_number", idaPhone)
-		req, err := http.NewRequestWithContext(t.Context(), "POST", st.URL+path,
-			strings.NewReader(fields.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		res, err := b.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := res.Body.Close(); err != nil {
+		if _, err := b.Do(t.Context(), "POST", path, fields); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,18 +1,17 @@
 package httpedge_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/net/html"
-
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/loadtest/lab"
 )
 
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -48,24 +47,19 @@ func asked(c stacktest.Client, more ...string) url.Values {
 	return q
 }
 
-// browser keeps cookies and follows no redirect by itself.
+// browser checks the statuses that pages and redirects have.
 type browser struct {
-	t      *testing.T
-	st     *stacktest.IdentityStack
-	client *http.Client
-	jar    *cookiejar.Jar
-	pairs  *pairs // holds up what sendTwice sends; nil = nothing does
+	*lab.Browser
+	t     *testing.T
+	st    *stacktest.IdentityStack
+	pairs *pairs // holds up what sendTwice sends; nil = nothing does
 }
 
 func newBrowser(t *testing.T, st *stacktest.IdentityStack) *browser {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Jar: jar, Transport: st.Client.Transport, Timeout: 5 * time.Minute,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &browser{t: t, st: st, client: client, jar: jar}
+	b := lab.NewBrowser(st.URL, st.Client.Transport)
+	b.Client.Timeout = 5 * time.Minute
+	return &browser{Browser: b, t: t, st: st}
 }
 
 // page is what the browser shows, or where it is sent.
@@ -83,76 +77,45 @@ func (b *browser) get(path string) page { return b.open("GET", path, nil) }
 func (b *browser) send(p page, changes ...string) page {
 	b.t.Helper()
 	action, fields := p.form(b.t)
-	return b.open("POST", action, changed(fields, changes))
+	return b.open("POST", action, lab.Form{Fields: fields}.With(changes...))
 }
 
 func (b *browser) open(method, path string, form url.Values, headers ...string) page {
 	b.t.Helper()
-	for range 8 {
-		p := b.once(method, path, form, headers...)
-		if !strings.HasPrefix(p.location, "/") {
-			return p
-		}
-		method, path, form = "GET", p.location, nil
-	}
-	b.t.Fatalf("got no end of redirects, at last to %s", path)
-	return page{}
+	p, err := b.Open(context.Background(), method, path, form, headers...)
+	return b.checked(method, p, err)
 }
 
 // once does one request.
 func (b *browser) once(method, path string, form url.Values, headers ...string) page {
 	b.t.Helper()
-	req, err := http.NewRequest(method, b.st.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if method == "POST" {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	res, err := b.client.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	a := read(b.t, res)
-	if a.status >= 500 {
-		b.t.Errorf("%s %s: got %d %s", method, path, a.status, a.body)
-	}
-	want := map[string]int{"GET": 302, "POST": 303}[method]
-	location := a.header.Get("Location")
-	if (location != "") != (a.status == want) {
-		b.t.Errorf("%s %s: got %d to %q, want %d exactly for redirects", method, path, a.status,
-			location, want)
-	}
-	return page{a, path, location}
+	p, err := b.Do(context.Background(), method, path, form, headers...)
+	return b.checked(method, p, err)
 }
 
-// webForm is a form of a page: where it goes and what is in it, without its buttons.
-type webForm struct {
-	action string
-	fields url.Values
+// checked checks that redirects, and no others, have the status of a redirect after the method.
+func (b *browser) checked(method string, p *lab.Page, err error) page {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	want := map[string]int{"GET": http.StatusFound, "POST": http.StatusSeeOther}[method]
+	for _, status := range p.Redirects {
+		if status != want {
+			b.t.Errorf("%s to %s: got %d for a redirect, want %d", method, p.Path, status, want)
+		}
+		want = http.StatusFound
+	}
+	if p.Status >= 500 || p.To == "" && p.Status/100 == 3 {
+		b.t.Errorf("%s to %s: got %d %s", method, p.Path, p.Status, p.Body)
+	}
+	return page{response{p.Status, p.Header, p.Body, false}, p.Path, p.To}
 }
 
 // forms returns the page's forms.
-func (p page) forms(t *testing.T) []webForm {
+func (p page) forms(t *testing.T) []lab.Form {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(p.body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []webForm
-	for n := range root.Descendants() {
-		switch {
-		case n.Type == html.ElementNode && n.Data == "form":
-			all = append(all, webForm{attribute(n, "action"), url.Values{}})
-		case n.Type == html.ElementNode && n.Data == "input" && attribute(n, "type") != "checkbox":
-			all[len(all)-1].fields.Set(attribute(n, "name"), attribute(n, "value"))
-		case n.Type == html.ElementNode && n.Data == "textarea":
-			all[len(all)-1].fields.Set(attribute(n, "name"), text(n))
-		}
-	}
+	all := (&lab.Page{Body: p.body}).Forms()
 	if len(all) == 0 {
 		t.Fatalf("got %d %s, want a page with a form", p.status, p.body)
 	}
@@ -163,57 +126,26 @@ func (p page) forms(t *testing.T) []webForm {
 func (p page) form(t *testing.T) (action string, fields url.Values) {
 	t.Helper()
 	first := p.forms(t)[0]
-	return first.action, first.fields
+	return first.Action, first.Fields
 }
 
 // formTo returns the page's first form that goes to path.
-func (p page) formTo(t *testing.T, path string) webForm {
+func (p page) formTo(t *testing.T, path string) lab.Form {
 	t.Helper()
 	for _, f := range p.forms(t) {
-		if to, _, _ := strings.Cut(f.action, "?"); to == path {
+		if to, _, _ := strings.Cut(f.Action, "?"); to == path {
 			return f
 		}
 	}
 	t.Fatalf("got %d %s, want a form that goes to %s", p.status, p.body, path)
-	return webForm{}
+	return lab.Form{}
 }
 
 // sendTo sends the page's first form that goes to path, with changes to its fields as in send.
 func (b *browser) sendTo(p page, path string, changes ...string) page {
 	b.t.Helper()
 	form := p.formTo(b.t, path)
-	return b.open("POST", form.action, changed(form.fields, changes))
-}
-
-// changed sets fields: name, value, name, value…; "" leaves the field out.
-func changed(fields url.Values, changes []string) url.Values {
-	for i := 0; i < len(changes); i += 2 {
-		fields.Set(changes[i], changes[i+1])
-		if changes[i+1] == "" {
-			fields.Del(changes[i])
-		}
-	}
-	return fields
-}
-
-// text returns the text in n.
-func text(n *html.Node) string {
-	var all strings.Builder
-	for c := range n.Descendants() {
-		if c.Type == html.TextNode {
-			all.WriteString(c.Data)
-		}
-	}
-	return all.String()
-}
-
-func attribute(n *html.Node, key string) string {
-	for _, a := range n.Attr {
-		if a.Key == key {
-			return a.Val
-		}
-	}
-	return ""
+	return b.open("POST", form.Action, form.With(changes...))
 }
 
 // shows checks which page it is.

@@ -33,8 +33,8 @@ func TestProfileIsEdited(t *testing.T) {
 	p = b.sendTo(p, "/me", "bio", "", "email", "evil@example.com", "phone_number", "+14155550100",
 		"id", "1", "disabled", "true")
 	p.shows(t, 200, "/me")
-	p = b.open("POST", "/me", changed(p.formTo(t, "/me").fields, []string{"gender", ""}))
-	fields := p.formTo(t, "/me").fields
+	p = b.open("POST", "/me", p.formTo(t, "/me").With("gender", ""))
+	fields := p.formTo(t, "/me").Fields
 	fields.Set("address", "")
 	b.open("POST", "/me", fields).shows(t, 200, "/me")
 	kept, err := st.Store.User(t.Context(), u.ID)
@@ -72,12 +72,12 @@ func TestInvalidProfile(t *testing.T) {
 		p := b.sendTo(b.get("/me"), "/me", "gender", "female", c.field, c.entered)
 		p.shows(t, 422, "/me")
 		p.says(t, c.says, `href="#`+c.field+`"`, `id="`+c.field+`-wrong"`)
-		if f := p.formTo(t, "/me").fields; c.field != "gender" && f.Get("gender") != "female" {
+		if f := p.formTo(t, "/me").Fields; c.field != "gender" && f.Get("gender") != "female" {
 			t.Errorf("%s: got %v, want what was entered", c.field, f)
 		}
 	}
 	p := b.sendTo(b.get("/me"), "/me", "name", "", "date_of_birth", "x", "profile_picture", "x")
-	fields := p.formTo(t, "/me").fields
+	fields := p.formTo(t, "/me").Fields
 	fields["name"] = []string{"A", "B"}
 	b.once("POST", "/me", fields).shows(t, 400, "/me")
 	if kept, err := st.Store.User(t.Context(), u.ID); err != nil || kept.Name != "Ada" ||

@@ -174,10 +174,10 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 		{"/me/delete", "/me/delete",
 			query("confirm", "delete", "current_password", stacktest.Password)},
 	} {
-		own := b.get(form.page).formTo(t, form.page).fields.Get("form_token")
-		hers := mallory.get(form.page).formTo(t, form.page).fields.Get("form_token")
-		elsewhere := away.get(form.page).formTo(t, form.page).fields.Get("form_token")
-		another := b.get("/logout").formTo(t, "/logout").fields.Get("form_token")
+		own := b.get(form.page).formTo(t, form.page).Fields.Get("form_token")
+		hers := mallory.get(form.page).formTo(t, form.page).Fields.Get("form_token")
+		elsewhere := away.get(form.page).formTo(t, form.page).Fields.Get("form_token")
+		another := b.get("/logout").formTo(t, "/logout").Fields.Get("form_token")
 		for name, forged := range map[string]string{"none": "", "another person's": hers,
 			"another session's": elsewhere, "another form's": another} {
 			form.fields.Set("form_token", forged)

@@ -72,7 +72,7 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 	b, p := atHome(t, st, ada)
 	b.send(b.get("/login"), "email", "bo@example.com", "password", stacktest.Password).says(t,
 		"bo@example.com")
-	stale := p.formTo(t, "/me").fields
+	stale := p.formTo(t, "/me").Fields
 	b.open("POST", "/me", stale).shows(t, 403, "/me") // of the other account
 	chooser := b.get("/accounts")
 	p = b.sendTo(chooser, "/accounts", "account", chooserValue(u.ID))

@@ -149,16 +149,16 @@ func TestLoginHintIsPrefilled(t *testing.T) {
 		q := askedOpenID(c, "login_hint", row.hint)
 		p := b.authorize(q)
 		p.shows(t, 200, "/login")
-		if got := p.formTo(t, row.page).fields.Get(row.field); got != row.want {
+		if got := p.formTo(t, row.page).Fields.Get(row.field); got != row.want {
 			t.Errorf("%s: got %q in %s, want %q", row.hint, got, row.page, row.want)
 		}
 	}
 	phone := b.get("/register/phone?" + askedOpenID(c, "login_hint", "+12025550123").Encode())
-	if got := phone.formTo(t, "/register/phone").fields.Get("phone_number"); got != "+12025550123" {
+	if got := phone.formTo(t, "/register/phone").Fields.Get("phone_number"); got != "+12025550123" {
 		t.Errorf("got %q, want the number of the hint", got)
 	}
 	p := b.authorize(asked(c, "login_hint", rosa))
-	if got := p.formTo(t, "/login").fields.Get("email"); got != "" {
+	if got := p.formTo(t, "/login").Fields.Get("email"); got != "" {
 		t.Errorf("got %q without openid, want nothing filled in", got)
 	}
 }

@@ -320,15 +320,11 @@ func TestCodeIsSingleUse(t *testing.T) {
 	}
 	// The same form again, with the cookies of then, does nothing.
 	replay := newBrowser(t, st.IdentityStack)
-	u, err := url.Parse(st.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var old []*http.Cookie
 	for name, value := range cookies {
 		old = append(old, &http.Cookie{Name: name, Value: value})
 	}
-	replay.jar.SetCookies(u, old)
+	replay.Client.Jar.SetCookies(nil, old)
 	again := replay.once("POST", action, fields)
 	if again.status != 422 || !strings.Contains(again.body, "no longer valid") ||
 		replay.cookies()["gatehouse"] != "" {
@@ -396,11 +392,7 @@ func (st reachable) planted(t *testing.T, b *browser, change func(*account.Chall
 	if _, err := st.Store.CreateChallenge(t.Context(), c, [32]byte{}); err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse(st.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.jar.SetCookies(u, []*http.Cookie{{Name: "gatehouse-code", Value: token}})
+	b.Client.Jar.SetCookies(nil, []*http.Cookie{{Name: "gatehouse-code", Value: token}})
 	return token
 }
 
@@ -480,7 +472,7 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 	mine := b.get("/register/verify")
 	action, fields := mine.form(t)
 	fields.Set("code", "246810")
-	resend := mine.formTo(t, "/register/resend").fields
+	resend := mine.formTo(t, "/register/resend").Fields
 	st.planted(t, mallory, func(c *account.Challenge) { c.Address = "m@example.com" })
 	_, hers := mallory.get("/register/verify").form(t)
 	for name, token := range map[string]string{"no token": "",

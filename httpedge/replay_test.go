@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/loadtest/lab"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -207,11 +206,7 @@ func (b *browser) twice(p page, want string, changes ...string) {
 		}
 		one.get(got[i].location).shows(b.t, 200, want)
 	}
-	at, err := url.Parse(b.st.URL)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.jar.SetCookies(at, both[1].jar.Cookies(at))
+	b.Browser = both[1].Browser
 }
 
 // sendTwice sends a form two times at once with the same cookies. Each response goes to a browser
@@ -219,26 +214,14 @@ func (b *browser) twice(p page, want string, changes ...string) {
 func (b *browser) sendTwice(p page, changes []string) (both [2]*browser, got [2]page) {
 	b.t.Helper()
 	action, fields := p.form(b.t)
-	fields = changed(fields, changes)
-	at, err := url.Parse(b.st.URL)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	before := b.jar.Cookies(at)
+	fields = lab.Form{Fields: fields}.With(changes...)
 	if b.pairs != nil {
 		b.pairs.holds.Store(true)
 		defer b.pairs.holds.Store(false)
 	}
 	var all sync.WaitGroup
 	for i := range both {
-		jar, err := cookiejar.New(nil)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		jar.SetCookies(at, before)
-		client := *b.client
-		client.Jar = jar
-		both[i] = &browser{t: b.t, st: b.st, client: &client, jar: jar}
+		both[i] = &browser{Browser: b.Copy(), t: b.t, st: b.st}
 		all.Go(func() { got[i] = both[i].once("POST", action, fields) })
 	}
 	all.Wait()

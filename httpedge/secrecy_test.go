@@ -61,7 +61,7 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	b, home := atHome(t, st.IdentityStack, rosa)
 	access := b.letIn(c)
 	secrets := []string{"Rosamunde", rosa, stacktest.Password, access,
-		home.formTo(t, "/me").fields.Get("form_token")}
+		home.formTo(t, "/me").Fields.Get("form_token")}
 	secret := func(text string) string {
 		secrets = append(secrets, text)
 		return text

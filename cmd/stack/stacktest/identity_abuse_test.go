@@ -16,31 +16,26 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/loadtest/lab"
 	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // at returns the browser, with its cookies, at another server of the same service.
 func (b *browser) at(other *row) *browser {
-	return &browser{&row{other.IdentityStack, b.t, b.caller}, b.client}
+	return &browser{&row{other.IdentityStack, b.t, b.caller},
+		&lab.Browser{Base: other.URL, Client: b.Browser.Client}}
 }
 
 // once sends one request and follows no redirect.
 func (b *browser) once(method, target string, form url.Values) (status int, to string) {
 	b.t.Helper()
-	request, err := http.NewRequest(method, b.URL+target, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if method == "POST" {
-		request.Header.Set("Content-Type", formType)
-	}
-	response, err := b.client.Do(request)
+	p, err := b.Do(context.Background(), method, target, form)
 	if err != nil {
 		b.t.Error(err)
 		return 0, ""
 	}
-	return readReply(b.t, response).status, response.Header.Get("Location")
+	return p.Status, p.To
 }
 
 // TestConsentFormWorksOnce sends one consent form many times at once, to two servers.
@@ -121,13 +116,9 @@ func TestStolenSessionIsNotFresh(t *testing.T) {
 	b.consented(c, u)
 	own := thief.signIn(login, eve)
 	own.shows(200, "/consent")
-	home, err := url.Parse(r.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, cookie := range b.client.Jar.Cookies(home) {
+	for _, cookie := range b.Browser.Client.Jar.Cookies(nil) {
 		if cookie.Name == "gatehouse" {
-			thief.client.Jar.SetCookies(home, []*http.Cookie{cookie})
+			thief.Browser.Client.Jar.SetCookies(nil, []*http.Cookie{cookie})
 		}
 	}
 	if got := thief.authorize(c, "skip_account_chooser", "true").code(); got == "" {

@@ -1,33 +1,26 @@
 package stacktest_test
 
 import (
-	"net/http"
-	"net/http/cookiejar"
+	"context"
 	"net/url"
 	"strings"
-
-	"golang.org/x/net/html"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/loadtest/lab"
 )
 
-// browser keeps cookies and follows redirects within the service.
+// browser is a browser of a row's caller.
 type browser struct {
 	*row
-	client *http.Client
+	*lab.Browser
 }
 
 func (r *row) browser() *browser {
-	r.t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &browser{r, &http.Client{Jar: jar, Transport: r.Client.Transport, Timeout: timeout,
-		CheckRedirect: stay}}
+	b := lab.NewBrowser(r.URL, r.Client.Transport)
+	b.Client.Timeout = timeout
+	return &browser{r, b}
 }
 
 // page is a page that a browser shows, or a redirect away from the service.
@@ -61,79 +54,31 @@ func (b *browser) authorize(c stacktest.Client, more ...string) page {
 // open sends a request and follows redirects within the service.
 func (b *browser) open(method, target string, form url.Values, headers ...string) page {
 	b.t.Helper()
-	var hops []int
-	for range 8 {
-		request, err := http.NewRequest(method, b.URL+target, strings.NewReader(form.Encode()))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		request.Header.Set("X-Forwarded-For", b.caller)
-		if method == "POST" {
-			request.Header.Set("Content-Type", formType)
-		}
-		for i := 0; i < len(headers); i += 2 {
-			request.Header.Set(headers[i], headers[i+1])
-		}
-		response, err := b.client.Do(request)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		p := page{reply: readReply(b.t, response), row: b.row, to: response.Header.Get("Location")}
-		p.path, p.query, _ = strings.Cut(target, "?")
-		if p.to != "" {
-			hops = append(hops, p.status)
-		}
-		p.hops = hops
-		if !strings.HasPrefix(p.to, "/") {
-			return p
-		}
-		method, target, form = "GET", p.to, nil
+	p, err := b.Open(context.Background(), method, target, form,
+		append(headers, "X-Forwarded-For", b.caller)...)
+	if err != nil {
+		b.t.Fatal(err)
 	}
-	b.t.Fatalf("got 8 redirects, the last to %s, want fewer", target)
-	return page{}
+	path, query, _ := strings.Cut(p.Path, "?")
+	return page{reply{status: p.Status, header: p.Header, body: p.Body}, b.row, path, query, p.To,
+		p.Redirects}
 }
 
 // send submits the page's form with changed fields; an empty value removes a field.
 func (b *browser) send(p page, changes ...string) page {
 	b.t.Helper()
 	action, fields := p.form()
-	for i := 0; i < len(changes); i += 2 {
-		fields.Set(changes[i], changes[i+1])
-		if changes[i+1] == "" {
-			fields.Del(changes[i])
-		}
-	}
-	return b.open("POST", action, fields)
+	return b.open("POST", action, lab.Form{Fields: fields}.With(changes...))
 }
 
 // form returns the action and the fields of the page's first form.
 func (p page) form() (action string, fields url.Values) {
 	p.t.Helper()
-	first, _, _ := strings.Cut(p.body, "</form>")
-	root, err := html.Parse(strings.NewReader(first))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	fields = url.Values{}
-	for n := range root.Descendants() {
-		if n.Type != html.ElementNode {
-			continue
-		}
-		attributes := map[string]string{}
-		for _, a := range n.Attr {
-			attributes[a.Key] = a.Val
-		}
-		switch n.Data {
-		case "form":
-			action = attributes["action"]
-		case "input":
-			fields.Set(attributes["name"], attributes["value"])
-		}
-	}
-	if action == "" {
+	forms := (&lab.Page{Body: p.body}).Forms()
+	if len(forms) == 0 {
 		p.t.Fatalf("got %d at %s to %q, want a page with a form", p.status, p.path, p.to)
 	}
-	return action, fields
+	return forms[0].Action, forms[0].Fields
 }
 
 // signIn submits the login page p.

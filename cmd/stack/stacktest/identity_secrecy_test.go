@@ -116,11 +116,7 @@ func (m *marked) browse(c stacktest.Client, u *account.User, password string) {
 	m.mark("consent's form token", form.Get("form_token"))
 	q := b.send(consent, "decision", "allow").returned()
 	m.mark("code of a browser", q.Get("code"))
-	site, err := url.Parse(m.URL)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	for _, cookie := range b.client.Jar.Cookies(site) {
+	for _, cookie := range b.Browser.Client.Jar.Cookies(nil) {
 		m.mark("cookie "+cookie.Name, cookie.Value)
 	}
 	b.authorize(c, "redirect_uri", m.mark("wrong redirect URI", "https://marked-evil.example/"))
