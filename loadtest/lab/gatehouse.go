@@ -25,10 +25,14 @@ type Gatehouse struct {
 	Lines   func(line string) // gets each line of a server without Log; nil = none
 }
 
-// Build builds the program in a folder, with more flags of go build, and returns its path. Go
-// compiles once for this and for make build.
-func Build(ctx context.Context, folder string, flags ...string) (program string, err error) {
-	program = filepath.Join(folder, "gatehouse")
+// Build builds the program in a folder and returns its path. Go compiles once for this and for make
+// build.
+func Build(ctx context.Context, folder string) (program string, err error) {
+	return BuildAs(ctx, filepath.Join(folder, "gatehouse"))
+}
+
+// BuildAs is Build for a path, with more flags of go build.
+func BuildAs(ctx context.Context, program string, flags ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-trimpath"}, flags,
 		[]string{"-o", program, "gatehouse/cmd/gatehouse"})...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")

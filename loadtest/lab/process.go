@@ -25,7 +25,7 @@ const (
 	// stopTimeout is longer than a server drains.
 	stopTimeout = 45 * time.Second
 	// pollInterval is how often a starting program is looked at.
-	pollInterval = 2 * time.Millisecond
+	pollInterval = 5 * time.Millisecond
 )
 
 // Process is a running program. Its methods are safe for concurrent use.
