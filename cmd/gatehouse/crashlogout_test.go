@@ -87,7 +87,7 @@ func (s *fixture) prepareListeners(t *testing.T) {
 		s.listeners[client.ClientID] = l
 		b := newBrowser(t, client.ClientID)
 		b.query.Set("scope", "openid")
-		b.consent(t, b.signIn(t, s.base))
+		b.consent(t, s.base, b.signIn(t, s.base))
 	}
 }
 
@@ -228,12 +228,7 @@ func (s *fixture) readLogouts(t *testing.T, keys *jose.JSONWebKeySet) {
 // isOpen reports whether the browser is signed in.
 func (v *visit) isOpen(t *testing.T, base string) bool {
 	t.Helper()
-	query := url.Values{"prompt": {"none"}}
-	for name, values := range v.query {
-		query[name] = values
-	}
-	location := v.open(t, http.MethodGet, base+"/oauth/authorize?"+query.Encode(), nil).
-		Header.Get("Location")
+	location := v.open(t, base, v.authorize()+"&prompt=none").To
 	if location == "" {
 		t.Fatal("got no redirect, want a code or login_required")
 	}

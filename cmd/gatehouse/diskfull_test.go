@@ -110,9 +110,9 @@ func (s *fixture) checkFull(t *testing.T, first reply, rows map[string]write503)
 		t.Errorf("got error %v for a code, want server_error on the redirect", err)
 	}
 	if page := newBrowser(t, s.client.ClientID).signIn(t,
-		s.base); page.StatusCode != http.StatusServiceUnavailable ||
+		s.base); page.Status != http.StatusServiceUnavailable ||
 		page.Header.Get("Retry-After") == "" {
-		t.Errorf("got %s for a sign-in, want 503 and Retry-After", page.Status)
+		t.Errorf("got %d for a sign-in, want 503 and Retry-After", page.Status)
 	}
 	if status, body, err := s.profile(s.base, "/api/user", first.AccessToken); err != nil ||
 		status != http.StatusOK {

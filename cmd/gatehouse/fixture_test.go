@@ -103,7 +103,7 @@ func (s *fixture) prepareClient(t *testing.T) {
 		t.Fatalf("got %d %s and error %v, want a client", status, body, err)
 	}
 	s.browser = newBrowser(t, s.client.ClientID)
-	s.browser.consent(t, s.browser.signIn(t, s.base))
+	s.browser.consent(t, s.base, s.browser.signIn(t, s.base))
 }
 
 // reply is a response of the token, revocation or introspection endpoint.

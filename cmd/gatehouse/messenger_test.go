@@ -5,24 +5,25 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"gatehouse/loadtest/lab"
 )
 
 // registerFrom fills in the page at base+path, then the code that sent returns.
-func registerFrom(t *testing.T, base, path string, fields url.Values,
-	sent func() string) *http.Response {
+func registerFrom(t *testing.T, base, path string, fields []string,
+	sent func() string) *lab.Page {
 	t.Helper()
 	b := newBrowser(t, "")
-	page := b.send(t, b.open(t, http.MethodGet, base+path, nil), fields)
-	if page.StatusCode != http.StatusOK || page.Request.URL.Path != path+"/verify" {
-		t.Fatalf("got %s at %s, want the page for the code", page.Status, page.Request.URL.Path)
+	page := b.send(t, base, b.open(t, base, path), fields...)
+	if page.Status != http.StatusOK || page.Path != path+"/verify" {
+		t.Fatalf("got %d at %s, want the page for the code", page.Status, page.Path)
 	}
-	return b.send(t, page, url.Values{"code": {sent()}, "name": {"Rosa"}})
+	return b.send(t, base, page, "code", sent(), "name", "Rosa")
 }
 
 var loggedCode = regexp.MustCompile(`code=(\d{6}) `)
@@ -35,12 +36,12 @@ func TestDemoWritesCodesToItsLog(t *testing.T) {
 	base := readDemo(t, dir).BaseURL
 	for _, row := range []struct {
 		path, line string
-		fields     url.Values
+		fields     []string
 	}{
 		{"/register", `level=INFO msg="email code" code=`,
-			url.Values{"name": {"Rosa"}, "email": {person}, "password": {password}}},
+			[]string{"name", "Rosa", "email", person, "password", password}},
 		{"/register/phone", `level=INFO msg="phone code" code=`,
-			url.Values{"phone_number": {"+1 202 555 0177"}}},
+			[]string{"phone_number", "+1 202 555 0177"}},
 	} {
 		page := registerFrom(t, base, row.path, row.fields, func() string {
 			found := loggedCode.FindStringSubmatch(p.stderr.await(t, row.line))
@@ -49,9 +50,8 @@ func TestDemoWritesCodesToItsLog(t *testing.T) {
 			}
 			return found[1]
 		})
-		if page.StatusCode != http.StatusOK || page.Request.URL.Path != "/me" {
-			t.Errorf("%s: got %s at %s, want 200 at /me", row.path, page.Status,
-				page.Request.URL.Path)
+		if page.Status != http.StatusOK || page.Path != "/me" {
+			t.Errorf("%s: got %d at %s, want 200 at /me", row.path, page.Status, page.Path)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestServeSendsCodesByWebhook(t *testing.T) {
 	p := start(t, env, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	base := "http://" + listen
-	page := registerFrom(t, base, "/register/phone", url.Values{"phone_number": {"+12025550177"}},
+	page := registerFrom(t, base, "/register/phone", []string{"phone_number", "+12025550177"},
 		func() string {
 			var message struct{ Service, Channel, To, Code string }
 			select {
@@ -93,8 +93,8 @@ func TestServeSendsCodesByWebhook(t *testing.T) {
 			}
 			return message.Code
 		})
-	if page.StatusCode != http.StatusOK || page.Request.URL.Path != "/me" {
-		t.Errorf("got %s at %s, want 200 at /me", page.Status, page.Request.URL.Path)
+	if page.Status != http.StatusOK || page.Path != "/me" {
+		t.Errorf("got %d at %s, want 200 at /me", page.Status, page.Path)
 	}
 	if status, _ := get(t, newClient(t, ""), base+"/register"); status != http.StatusNotFound {
 		t.Errorf("got %d, want 404: nobody can be reached by e-mail", status)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,25 +137,21 @@ func TestConsentAtTwoServers(t *testing.T) {
 	s := newFixture(t, pgtest.Start(t))
 	other := s.secondServer(t)
 	s.browser.query.Set("prompt", "consent")
-	fields := url.Values{"decision": {"allow"}}
-	target := fillIn(t, s.browser.open(t, http.MethodGet,
-		s.base+"/oauth/authorize?"+s.browser.query.Encode(), nil), fields)
+	page := s.browser.open(t, s.base, s.browser.authorize())
 	for _, step := range []struct {
 		base string
 		want int
 	}{{s.base, http.StatusSeeOther}, {other, http.StatusForbidden},
 		{s.base, http.StatusForbidden}} {
-		if got := s.browser.open(t, http.MethodPost, step.base+target.RequestURI(),
-			fields); got.StatusCode != step.want {
-			t.Errorf("got %s to %q, want %d", got.Status, got.Header.Get("Location"), step.want)
+		if got := s.browser.send(t, step.base, page, "decision", "allow"); got.Status != step.want {
+			t.Errorf("got %d to %q, want %d", got.Status, got.To, step.want)
 		}
 	}
-	again := s.browser.open(t, http.MethodGet, other+"/oauth/authorize?"+s.browser.query.Encode(),
-		nil)
-	if again.StatusCode != http.StatusOK {
-		t.Fatalf("got %s, want the question once more", again.Status)
+	again := s.browser.open(t, other, s.browser.authorize())
+	if again.Status != http.StatusOK {
+		t.Fatalf("got %d, want the question once more", again.Status)
 	}
-	s.browser.consent(t, again)
+	s.browser.consent(t, other, again)
 }
 
 // TestKeysRotatedAtOneServer checks that neither server ever refuses a token of the other.
