@@ -33,13 +33,13 @@ func (s *Setup) signIn(ctx context.Context, name string, members map[string]any,
 	}
 	all := make([]signedIn, len(people))
 	for i := range all { // one by one, since few passwords are checked at once
-		b := &setupBrowser{o: s.operator, cookies: map[string]string{}}
-		if _, err := b.allow(ctx, client, people[i], more...); err != nil {
+		b := s.operator.browser()
+		if _, err := client.allow(ctx, b, people[i], more...); err != nil {
 			return nil, fmt.Errorf("sign in: %w", err)
 		}
 		all[i].client = client
-		for name, value := range b.cookies {
-			all[i].cookies = append(all[i].cookies, [2]string{name, value})
+		for _, c := range b.Client.Jar.Cookies(nil) {
+			all[i].cookies = append(all[i].cookies, [2]string{c.Name, c.Value})
 		}
 		s.Progress(i+1, len(all), "sessions")
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"gatehouse/loadtest/lab"
 )
 
 // redirectURI is the redirect URI of the clients that setup registers. Nothing listens there:
@@ -109,14 +110,14 @@ type tokens struct {
 // code comes by a redirect.
 func (c *provisioner) grants(ctx context.Context, client loadClient, who person,
 	n int) ([]tokens, error) {
-	b := &setupBrowser{o: c.o, cookies: map[string]string{}}
-	if _, err := b.allow(ctx, client, who); err != nil {
+	b := c.o.browser()
+	if _, err := client.allow(ctx, b, who); err != nil {
 		return nil, fmt.Errorf("sign in: %w", err)
 	}
 	all := make([]tokens, n)
 	err := c.each(ctx, n, "tokens", func(i int) error {
-		mine := &setupBrowser{o: c.o, cookies: b.copied()}
-		code, err := mine.codeByRedirect(ctx, client)
+		code, err := codeOf(b.Copy().Open(ctx, http.MethodGet,
+			"/oauth/authorize?"+authorization(client, "skip_account_chooser", "true"), nil))
 		if err != nil {
 			return err
 		}
@@ -166,103 +167,30 @@ func codeIn(location string) (string, error) {
 
 var formToken = regexp.MustCompile(`name="form_token" value="([^"]*)"`)
 
-// setupBrowser is a browser for setup, whose requests are not measured.
-type setupBrowser struct {
-	o       *operator
-	cookies map[string]string
-}
-
-func (v *setupBrowser) copied() map[string]string {
-	cookies := map[string]string{}
-	for name, value := range v.cookies {
-		cookies[name] = value
-	}
-	return cookies
-}
-
 // allow signs in, consents and returns the code. more has names and values of the request.
-func (v *setupBrowser) allow(ctx context.Context, client loadClient, who person,
+func (client loadClient) allow(ctx context.Context, b *lab.Browser, who person,
 	more ...string) (string, error) {
-	at, page, err := v.open(ctx, "/oauth/authorize?"+authorization(client, more...), nil)
+	page, err := b.Open(ctx, http.MethodGet, "/oauth/authorize?"+authorization(client, more...), nil)
 	for range 4 {
 		if err != nil {
 			return "", err
 		}
-		if code, err := codeIn(at); err == nil {
-			return code, nil
+		if page.To != "" || page.Status >= 400 {
+			break
 		}
-		token := formToken.FindStringSubmatch(page)
-		if token == nil {
-			return "", errors.New("a page has no form")
-		}
-		at, page, err = v.open(ctx, at, url.Values{"form_token": {token[1]}, "email": {who.email},
-			"password": {who.password}, "decision": {"allow"}})
+		page, err = b.Submit(ctx, page, "email", who.email, "password", who.password, "decision",
+			"allow")
 	}
-	return "", errors.New("no page led to the client")
+	return codeOf(page, err)
 }
 
-// codeByRedirect gets a code without a page.
-func (v *setupBrowser) codeByRedirect(ctx context.Context, client loadClient) (string, error) {
-	at, _, err := v.open(ctx,
-		"/oauth/authorize?"+authorization(client, "skip_account_chooser", "true"), nil)
+// codeOf returns the code in a redirect to the client.
+func codeOf(page *lab.Page, err error) (string, error) {
+	if err == nil && page.Status >= 400 {
+		err = fmt.Errorf("a page responded with status %d", page.Status)
+	}
 	if err != nil {
 		return "", err
 	}
-	return codeIn(at)
-}
-
-// open opens a path of the target and follows its redirects within the target. It returns the last
-// location and page.
-func (v *setupBrowser) open(ctx context.Context, path string,
-	form url.Values) (at, page string, err error) {
-	for range 8 {
-		at = path
-		location, text, err := v.request(ctx, path, form)
-		if err != nil || location == "" {
-			return at, text, err
-		}
-		if !strings.HasPrefix(location, "/") {
-			rest, inside := strings.CutPrefix(location, strings.TrimSuffix(v.o.target.Base, "/"))
-			if !inside {
-				return location, "", nil
-			}
-			location = rest
-		}
-		path, form = location, nil
-	}
-	return "", "", errors.New("too many redirects")
-}
-
-func (v *setupBrowser) request(ctx context.Context, path string,
-	form url.Values) (location, page string, err error) {
-	method := http.MethodGet
-	if form != nil {
-		method = http.MethodPost
-	}
-	request, err := http.NewRequestWithContext(ctx, method,
-		strings.TrimSuffix(v.o.target.Base, "/")+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		return "", "", fmt.Errorf("open a page: %w", err)
-	}
-	if form != nil {
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	for name, value := range v.cookies {
-		request.AddCookie(&http.Cookie{Name: name, Value: value})
-	}
-	response, err := v.o.http.Do(request)
-	if err != nil {
-		return "", "", fmt.Errorf("open a page: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return "", "", fmt.Errorf("read a page: %w", err)
-	}
-	for _, cookie := range response.Cookies() {
-		v.cookies[cookie.Name] = cookie.Value
-	}
-	if response.StatusCode >= 400 {
-		return "", "", fmt.Errorf("a page responded with status %d", response.StatusCode)
-	}
-	return response.Header.Get("Location"), string(text), nil
+	return codeIn(page.To)
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gatehouse/loadtest/lab"
 )
 
 // Target is a gatehouse under load. Fields may be "" if no scenario of the run needs them.
@@ -85,6 +87,13 @@ func newOperator(t Target) *operator {
 			return http.ErrUseLastResponse
 		},
 	}}
+}
+
+// browser returns a browser for setup, whose requests are not measured.
+func (o *operator) browser() *lab.Browser {
+	b := lab.NewBrowser(o.target.Base, o.http.Transport)
+	b.Client.Timeout = o.http.Timeout
+	return b
 }
 
 // errNoOperator is returned if the target has no operator client.

@@ -7,13 +7,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gatehouse/loadtest/lab"
 )
 
 // attack is a named set of attackers.
@@ -28,9 +29,9 @@ type attacker func(ctx context.Context, seen *seen)
 // seen counts the requests of an attack.
 type seen struct{ sent, refused atomic.Int64 }
 
-func (s *seen) count(p *page, err error) {
+func (s *seen) count(p *lab.Page, err error) {
 	s.sent.Add(1)
-	if err != nil || p.status >= 400 {
+	if err != nil || p.Status >= 400 {
 		s.refused.Add(1)
 	}
 }
@@ -47,12 +48,12 @@ func retry(ctx context.Context) {
 }
 
 // forEver calls round until ctx ends. It gets a new browser after each failure.
-func (t *target) forEver(ctx context.Context, s *seen, start func(*browser) (*page, error),
-	round func(*browser, *page) (*page, error)) {
+func (t *target) forEver(ctx context.Context, s *seen, start func(*lab.Browser) (*lab.Page, error),
+	round func(*lab.Browser, *lab.Page) (*lab.Page, error)) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 1}
 	defer transport.CloseIdleConnections()
 	for ctx.Err() == nil {
-		b := newBrowser(transport, t.Base, anyCaller())
+		b := t.browser(transport, anyCaller())
 		p, err := start(b)
 		if err != nil {
 			s.count(p, err)
@@ -62,7 +63,7 @@ func (t *target) forEver(ctx context.Context, s *seen, start func(*browser) (*pa
 		for ctx.Err() == nil {
 			next, err := round(b, p)
 			s.count(next, err)
-			if err != nil || next.status == http.StatusForbidden {
+			if err != nil || next.Status == http.StatusForbidden {
 				break
 			}
 		}
@@ -71,43 +72,43 @@ func (t *target) forEver(ctx context.Context, s *seen, start func(*browser) (*pa
 
 // sendForms sends consent forms of the attacker's account, which deny: consent makes others stale.
 func (t *target) sendForms(ctx context.Context, s *seen) {
-	t.forEver(ctx, s, func(b *browser) (*page, error) {
-		p, err := b.signIn(ctx, t.authorizePath(), t.attacker)
+	t.forEver(ctx, s, func(b *lab.Browser) (*lab.Page, error) {
+		p, err := signIn(ctx, b, t.authorizePath(), t.attacker)
 		if err != nil {
 			return nil, err
 		}
-		return b.send(ctx, p, url.Values{"decision": {"allow"}}) // from now on without a chooser
-	}, func(b *browser, _ *page) (*page, error) {
-		p, err := b.open(ctx, t.authorizePath()+"&skip_account_chooser=true", nil)
+		return b.Submit(ctx, p, "decision", "allow") // from now on without a chooser
+	}, func(b *lab.Browser, _ *lab.Page) (*lab.Page, error) {
+		p, err := b.Open(ctx, http.MethodGet, t.authorizePath()+"&skip_account_chooser=true", nil)
 		if err != nil {
 			return nil, err
 		}
-		return b.send(ctx, p, url.Values{"decision": {"deny"}})
+		return b.Submit(ctx, p, "decision", "deny")
 	})
 }
 
 // guess signs in with wrong passwords, to ever other accounts.
 func (t *target) guess(ctx context.Context, s *seen) {
-	t.forEver(ctx, s, func(b *browser) (*page, error) {
-		return b.open(ctx, "/login", nil)
-	}, func(b *browser, p *page) (*page, error) {
-		b.caller = anyCaller()
+	t.forEver(ctx, s, func(b *lab.Browser) (*lab.Page, error) {
+		return b.Open(ctx, http.MethodGet, "/login", nil)
+	}, func(b *lab.Browser, p *lab.Page) (*lab.Page, error) {
+		b.Client.Transport.(*proxy).caller = anyCaller()
 		email := fmt.Sprintf("nobody-%d@example.com", rand.N(1_000_000))
-		return b.send(ctx, p, url.Values{"email": {email}, "password": {"wrong password"}})
+		return b.Submit(ctx, p, "email", email, "password", "wrong password")
 	})
 }
 
 // write changes the profile of the attacker's account.
 func (t *target) write(ctx context.Context, s *seen) {
 	n := 0
-	t.forEver(ctx, s, func(b *browser) (*page, error) {
-		if _, err := b.signIn(ctx, "/login", t.attacker); err != nil {
+	t.forEver(ctx, s, func(b *lab.Browser) (*lab.Page, error) {
+		if _, err := signIn(ctx, b, "/login", t.attacker); err != nil {
 			return nil, err
 		}
-		return b.open(ctx, "/me", nil)
-	}, func(b *browser, p *page) (*page, error) {
+		return b.Open(ctx, http.MethodGet, "/me", nil)
+	}, func(b *lab.Browser, p *lab.Page) (*lab.Page, error) {
 		n++
-		return b.send(ctx, p, url.Values{"name": {"Load Test " + strconv.Itoa(n%10)}})
+		return b.Submit(ctx, p, "name", "Load Test "+strconv.Itoa(n%10))
 	})
 }
 
@@ -135,7 +136,7 @@ func (t *target) connect(ctx context.Context, s *seen) {
 		_, err = io.WriteString(c, "POST /oauth/token HTTP/1.1\r\nHost: localhost\r\n"+
 			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 60000\r\n\r\n"+
 			strings.Repeat("a", 30_000))
-		s.count(&page{}, err)
+		s.count(&lab.Page{}, err)
 	}
 }
 

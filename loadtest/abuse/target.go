@@ -13,7 +13,43 @@ import (
 	"time"
 
 	"gatehouse/loadtest"
+	"gatehouse/loadtest/lab"
 )
+
+// redirectURI is the client's. Nothing listens there: browsers only read the last redirect.
+const redirectURI = "http://127.0.0.1:9/callback"
+
+// proxy tells the address of a caller.
+type proxy struct {
+	*http.Transport
+	caller string
+}
+
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Forwarded-For", p.caller)
+	return p.Transport.RoundTrip(r)
+}
+
+// browser returns a browser of a caller. Browsers may share a transport.
+func (t *target) browser(transport *http.Transport, caller string) *lab.Browser {
+	return lab.NewBrowser(t.Base, &proxy{transport, caller})
+}
+
+// signIn signs in at a page with the form for it.
+func signIn(ctx context.Context, b *lab.Browser, path string, who person) (*lab.Page, error) {
+	p, err := b.Open(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = b.Submit(ctx, p, "email", who.email, "password", who.password); err != nil {
+		return nil, err
+	}
+	if p.Status != http.StatusOK {
+		return nil, fmt.Errorf("sign in: got status %d", p.Status)
+	}
+	return p, nil
+}
 
 // person is a user with a password.
 type person struct{ email, password string }
@@ -120,18 +156,18 @@ func (t *target) authorizePath() string {
 func (t *target) visit(ctx context.Context) (time.Duration, error) {
 	t.rounds++
 	caller := fmt.Sprintf("198.51.%d.%d", t.rounds/250%250, 1+t.rounds%250)
-	b, began := newBrowser(t.http, t.Base, caller), time.Now()
-	p, err := b.signIn(ctx, t.authorizePath(), t.victim)
+	b, began := t.browser(t.http, caller), time.Now()
+	p, err := signIn(ctx, b, t.authorizePath(), t.victim)
 	if err != nil {
 		return 0, err
 	}
-	if p, err = b.send(ctx, p, url.Values{"decision": {"allow"}}); err != nil {
+	if p, err = b.Submit(ctx, p, "decision", "allow"); err != nil {
 		return 0, err
 	}
-	_, query, _ := strings.Cut(p.to, "?")
+	_, query, _ := strings.Cut(p.To, "?")
 	given, err := url.ParseQuery(query)
 	if err != nil || given.Get("code") == "" {
-		return 0, fmt.Errorf("consent: got status %d and no code", p.status)
+		return 0, fmt.Errorf("consent: got status %d and no code", p.Status)
 	}
 	var tokens struct {
 		Access string `json:"access_token"`
