@@ -146,7 +146,7 @@ func (sc Scenario) checkNeeds(s Setup) error {
 	}
 	provisioned := "" // a scenario that creates clients and users
 	for _, part := range sc.parts(s.Mix) {
-		if slices.Contains(part.uses, "people") &&
+		if slices.Contains(part.uses, "people") && part.Name != "overload" &&
 			(s.Tokens == nil || !slices.Contains(part.uses, "tokens")) {
 			provisioned = part.Name
 		}

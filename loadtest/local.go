@@ -36,8 +36,7 @@ func StartLocal(ctx context.Context, program, database string,
 	if database == "" {
 		database = "sqlite:" + filepath.Join(l.dir, "gatehouse.db")
 	}
-	gatehouse := lab.Gatehouse{Program: program,
-		Env: append(settings, "GATEHOUSE_DATABASE_URL="+database)}
+	gatehouse := lab.Gatehouse{Program: program, Env: []string{"GATEHOUSE_DATABASE_URL=" + database}}
 	text, err := gatehouse.Run(ctx, "init", "--json", "--new-operator")
 	if err != nil {
 		return nil, err
@@ -54,8 +53,10 @@ func StartLocal(ctx context.Context, program, database string,
 		return nil, err
 	}
 	l.Simulator = l.simulator.URL
-	if l.Server, err = gatehouse.Serve(ctx, "--trusted-proxies=127.0.0.1/32", "--ip-provider=sim",
-		"--ip-api-base="+l.Simulator, "--breaker-cooldown="+localCooldown.String()); err != nil {
+	gatehouse.Env = append(append(gatehouse.Env, "IP_PROVIDER=sim", "IP_API_BASE="+l.Simulator),
+		settings...)
+	if l.Server, err = gatehouse.Serve(ctx, "--trusted-proxies=127.0.0.1/32",
+		"--breaker-cooldown="+localCooldown.String()); err != nil {
 		return nil, err
 	}
 	l.Base, l.Admin, l.Version = l.Server.Base, l.Server.Admin, l.Server.Version

@@ -27,7 +27,7 @@ func ParseMix(text string) (map[string]float64, error) {
 		if _, err := ScenarioNamed(name); err != nil {
 			return nil, err
 		}
-		if name == "mixed" || name == "soak" || name == "outage" {
+		if slices.Contains([]string{"mixed", "soak", "outage", "overload"}, name) {
 			return nil, fmt.Errorf("%q: %s cannot be part of a mix", part, name)
 		}
 		if mix[name] > 0 {

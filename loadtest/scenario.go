@@ -35,7 +35,7 @@ type Setup struct {
 	Keys     int      // lookups: number of different queries; 0 = the scenario's default
 	Queries  []string // lookups: the queries; nil = generated addresses
 	Tokens   []string // profile: access tokens; nil = created by setup
-	People   int      // number of clients, users or tokens to create; 0 = the scenario's default
+	People   int      // number of clients, users or tokens to create, or of idle connections; 0 = the scenario's default
 	Mix      map[string]float64
 	Progress func(done, of int, what string) // called during setup; optional
 
@@ -81,6 +81,10 @@ var Scenarios = []Scenario{
 		"What do callers see when the upstream fails and recovers? It is down for the middle third of the run.",
 		500, 45 * time.Second, prepareOutage, []string{"lookup",
 			"cold-lookup"}, []string{"keys", "queries"}},
+	{"overload",
+		"How fast are cached lookups beside 2,000 idle connections, 200 slow clients and 10,000 garbage queries a second? They come in the second half of the run.",
+		200, 24 * time.Second, prepareOverload, []string{"lookup",
+			"overloaded-lookup"}, []string{"people"}},
 	{"profile",
 		"How fast are profiles, and are the rate limits exact? Exactly 100 requests of a token may pass in a window.",
 		500, 10 * time.Second, prepareProfile, []string{"profile",
@@ -119,6 +123,14 @@ func ScenarioNamed(name string) (Scenario, error) {
 			strings.Join(names, ", "))
 	}
 	return Scenarios[i], nil
+}
+
+// Environment returns the settings (NAME=VALUE) that StartLocal gets for the scenario.
+func (sc Scenario) Environment() []string {
+	if sc.Name == "overload" {
+		return []string{"IP_PROVIDER=ip-api", "GATEHOUSE_PTR=off"} // its budget refuses most garbage
+	}
+	return nil
 }
 
 // Run prepares the scenario and runs it against the target of s.

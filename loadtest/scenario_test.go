@@ -13,9 +13,9 @@ import (
 	"gatehouse/loadtest"
 )
 
-func startLocal(t *testing.T) *loadtest.Local {
+func startLocal(t *testing.T, settings ...string) *loadtest.Local {
 	t.Helper()
-	local, err := loadtest.StartLocal(t.Context(), gatehouse, "")
+	local, err := loadtest.StartLocal(t.Context(), gatehouse, "", settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,7 @@ func TestEveryScenario(t *testing.T) {
 		{"my-ip", 50, time.Second, "my-ip", 0},
 		{"openid", 30, time.Second, "authorize token", 0},
 		{"outage", 60, 6 * time.Second, "lookup cold-lookup", 3},
+		{"overload", 50, 6 * time.Second, "lookup overloaded-lookup", 4},
 		{"profile", 900, time.Second, "profile profile-greedy", 1},
 		{"refresh", 30, time.Second, "refresh", 0},
 		{"soak", 20, 10 * time.Second, "", 3},
@@ -65,14 +66,15 @@ func TestEveryScenario(t *testing.T) {
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			t.Parallel()
-			local, schedule := shared, unhurried(c.rate, c.duration)
-			// They look at the whole of their target, or break it, in parts of their time.
-			if c.duration > time.Second {
-				local, schedule = startLocal(t), loadtest.Steady(c.rate, c.duration)
-			}
 			scenario, err := loadtest.ScenarioNamed(c.scenario)
 			if err != nil {
 				t.Fatal(err)
+			}
+			local, schedule := shared, unhurried(c.rate, c.duration)
+			// They look at the whole of their target, or break it, in parts of their time.
+			if c.duration > time.Second {
+				local = startLocal(t, scenario.Environment()...)
+				schedule = loadtest.Steady(c.rate, c.duration)
 			}
 			setup := loadtest.Setup{Target: local.Target, People: 20, Keys: 500}
 			result, err := scenario.Run(t.Context(), setup, loadtest.Config{Schedule: schedule})

@@ -44,6 +44,8 @@ var legs = []leg{
 	{name: "profile", rate: "800", people: 50, expect: []string{"errors<0.1%", "profile p50<20ms"}},
 	{name: "outage", rate: "200", least: 9 * time.Second,
 		expect: []string{"lookup errors<0.1%", "lookup p50<20ms"}},
+	{name: "overload", rate: "100", least: 6 * time.Second, people: 100,
+		expect: []string{"errors<0.1%", "overloaded-lookup p50<20ms"}},
 	{name: "mixed", rate: "300", expect: []string{"errors<1%"}},
 	{name: "soak", rate: "100", least: 10 * time.Second, expect: []string{"errors<1%"}},
 }
@@ -92,7 +94,7 @@ func (c *roundCommand) run(p *program, gatehouse string, l leg) (loadtest.Verdic
 	if err := j.check(); err != nil {
 		return "", err
 	}
-	local, err := loadtest.StartLocal(p.ctx, gatehouse, "")
+	local, err := loadtest.StartLocal(p.ctx, gatehouse, "", scenario.Environment()...)
 	if err != nil {
 		return "", err
 	}

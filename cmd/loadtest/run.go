@@ -37,7 +37,7 @@ type runCommand struct {
 	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"Timeout of each response, and the longest delay of a hit behind its schedule, at most 10s there (${default})."`
 	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"Connections at most; a hit waits for a free one, which counts as latency (${default})."`
 	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Lookups: number of different queries (default: the scenario's own)."`
-	People      int           `name:"people" placeholder:"N" group:"Load:" help:"Number of clients, users or tokens to create (default: the scenario's own)."`
+	People      int           `name:"people" placeholder:"N" group:"Load:" help:"Number of clients, users or tokens to create, or of idle connections of overload (default: the scenario's own)."`
 	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Lookups: read the queries from a file, one a line, at least two; lookup-cold sends each once."`
 	SkipBad     bool          `name:"skip-bad" group:"Load:" help:"With --queries: leave out lines that are no valid query, such as private addresses, and say how many."`
 	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: read the access tokens from a file, one a line, at least two; no operator is needed then."`
@@ -89,7 +89,7 @@ func (c *runCommand) Run(p *program, parsed *kong.Context) error {
 
 // run runs the load and writes the reports.
 func (c *runCommand) run(p *program, job *job, files outputs) error {
-	target, end, err := c.start(p.ctx, job.setup.Target)
+	target, end, err := c.start(p.ctx, job.scenario, job.setup.Target)
 	if err != nil {
 		return errors.Join(err, files.leave())
 	}
@@ -275,8 +275,8 @@ func (f *targetFlags) named() (loadtest.Target, error) {
 }
 
 // start starts the target if it is our own, and returns a function that stops it.
-func (f *targetFlags) start(ctx context.Context, target loadtest.Target) (loadtest.Target,
-	func() error, error) {
+func (f *targetFlags) start(ctx context.Context, scenario loadtest.Scenario,
+	target loadtest.Target) (loadtest.Target, func() error, error) {
 	if !target.Own {
 		return target, func() error { return nil }, nil
 	}
@@ -284,7 +284,7 @@ func (f *targetFlags) start(ctx context.Context, target loadtest.Target) (loadte
 	if err != nil {
 		return target, nil, err
 	}
-	local, err := loadtest.StartLocal(ctx, program, f.Database)
+	local, err := loadtest.StartLocal(ctx, program, f.Database, scenario.Environment()...)
 	if err != nil {
 		return target, nil, err
 	}
