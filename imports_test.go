@@ -52,12 +52,6 @@ var finer = []struct {
 
 // exceptions are imports against the rule that are to go.
 var exceptions = []string{
-	"cmd/pactcheck -> contracts",
-	"cmd/pactcheck -> contracts/broker",
-	"cmd/pactcheck -> contracts/broker/brokertest",
-	"cmd/pactcheck -> contracts/coverage",
-	"cmd/pactcheck -> contracts/report",
-	"cmd/pactcheck -> contracts/verify",
 	"loadtest/compare -> cmd/stack",
 	"loadtest/compare -> cmd/stack/stacktest",
 	"loadtest/compare -> providers/ipapi",
@@ -68,8 +62,6 @@ var exceptions = []string{
 
 // internalTests are imports of internal test files that cannot move.
 var internalTests = []string{
-	"cmd/pactcheck -> contracts",
-	"cmd/pactcheck -> contracts/broker/brokertest",
 	"loadtest/scale -> cmd/stack",
 	"loadtest/scale -> cmd/stack/stacktest",
 	"providers/messenger/trail -> providers/sqlstore",
