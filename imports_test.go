@@ -23,7 +23,7 @@ var floors = map[string]int{
 var (
 	leaves = []string{
 		"actors/oauth", "actors/account", "actors/audit", "actors/geo", "actors/fair",
-		"actors/ratelimit", "actors/partition",
+		"actors/ratelimit", "actors/partition", "actors/wire",
 	}
 	services = []string{"actors/lookup", "actors/token", "actors/people"}
 )
@@ -41,7 +41,7 @@ var finer = []struct {
 	{"actors/token", "actors", append([]string{"actors/mailbox"}, leaves...)},
 	{"actors/people", "actors", append([]string{"actors/mailbox"}, leaves...)},
 	{"actors/mailbox", "actors", leaves},
-	{"actors", "actors", nil},
+	{"actors", "actors", []string{"actors/wire"}},
 	{"providers", "actors", leaves},
 	{"providers", "providers", []string{own}},
 	{"httpedge/", "httpedge", []string{"httpedge/endpoint", "httpedge/visit", "httpedge/pages"}},
