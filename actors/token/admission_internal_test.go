@@ -155,7 +155,7 @@ func (f *fixture) token(client string, scopes oauth.Scopes) string {
 }
 
 // revoke ends a token as Service does when the store has acknowledged it.
-func (f *fixture) revoke(token string) { f.ends.add(endOf(token)) }
+func (f *fixture) revoke(token string) { f.ended.add(endOf(token)) }
 
 func endOf(token string) *oauth.End {
 	return &oauth.End{Token: idOf(token), ClientID: "app", Expires: time.Now().Add(time.Hour)}

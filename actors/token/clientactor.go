@@ -23,7 +23,7 @@ type clientActor struct {
 	record  *clientRecord // keeps it in use
 	service *Service
 	window  ratelimit.Window // of the quota
-	told    time.Duration    // when the window was opened whose end was recorded; -1 = none
+	reached time.Duration    // Opened of the window whose use-up was recorded; -1 = none
 	active  atomic.Int64     // access tokens in use
 	issued  atomic.Int64     // access tokens since the start
 	used    atomic.Int64     // Unix seconds of the request for the last of them; 0 = none
@@ -59,7 +59,7 @@ func (c *clientActors) use(s *Service, record *clientRecord) *clientActor {
 		if c.byID == nil {
 			c.byID = map[string]*clientActor{}
 		}
-		a = &clientActor{record: record, service: s, told: -1}
+		a = &clientActor{record: record, service: s, reached: -1}
 		s.spawner.Spawn(a)
 		c.byID[record.key] = a
 	}
@@ -332,7 +332,7 @@ func (a *clientActor) revoke(m *revocation) {
 	}
 	if m.op.Token != nil {
 		var ok bool
-		if m.release, ok = a.service.ends.reserve(m.owner); !ok && m.op.Token.UserID == 0 {
+		if m.release, ok = a.service.ended.reserve(m.owner); !ok && m.op.Token.UserID == 0 {
 			m.fault = errTooManyEnds
 			return
 		}
@@ -362,10 +362,10 @@ func (a *clientActor) count(m *tokenAsk) bool {
 // recordQuota records once for each window that the client has used up its quota. It does not wait
 // for the write.
 func (a *clientActor) recordQuota(m *tokenAsk) {
-	if a.told == a.window.Opened {
+	if a.reached == a.window.Opened {
 		return
 	}
-	a.told = a.window.Opened
+	a.reached = a.window.Opened
 	ctx := audit.WithSource(context.Background(), audit.Source{
 		Actor:  audit.Actor{Kind: audit.Client, ID: m.client.ID},
 		Caller: m.request.Caller,

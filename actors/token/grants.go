@@ -194,7 +194,7 @@ func (s *Service) obtain(
 	}
 	defer m.attached.release()
 	if m.operation != nil {
-		m.write = newWrite(func(err error) { s.ended(m.result.Ended, err) })
+		m.write = newWrite(func(err error) { s.refuse(m.result.Ended, err) })
 	}
 	err := s.do(ctx, a, message)
 	if err == nil && m.result.Outcome == oauth.OutcomeDone {

@@ -91,7 +91,7 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 	switch admission.Verdict {
 	case Admitted:
 		about := x.describe()
-		if x.scopes.Contains(hasTargets) {
+		if x.packed&hasTargets != 0 {
 			_, number, _ := oauth.PeekToken(token)
 			t, ok := s.openToken(token, number)
 			if !ok { // its key was just dropped
