@@ -542,7 +542,8 @@ func TestOneActorForEachToken(t *testing.T) {
 			t.Fatalf("got %d more actors and %d left, want 1 and 83", f.actors()-before, a.Rate.Remaining)
 		}
 	}
-	if got := f.clientActors.find("app").active.Load(); got != 200 {
+	a, _ := f.clientActors.find("app")
+	if got := a.active.Load(); got != 200 {
 		t.Errorf("got %d actors counted for the client, want 200", got)
 	}
 }

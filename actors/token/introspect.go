@@ -47,10 +47,8 @@ func (s *Service) introspect(
 	about = visibleTo(asker, about)
 	if about.ClientID == asker.ID {
 		about.ClientID = asker.WireID()
-	} else if a := s.clientActors.find(about.ClientID); a != nil {
-		if c := a.record.current.Load(); c != nil {
-			about.ClientID = c.WireID()
-		}
+	} else if _, c := s.clientActors.find(about.ClientID); c != nil {
+		about.ClientID = c.WireID()
 	}
 	return about, s.describeTargets(&about)
 }
@@ -60,10 +58,8 @@ func (s *Service) introspector(c oauth.Credentials, now time.Time) (*oauth.Clien
 	if s.stopped.Load() {
 		return nil, mailbox.ErrStopped
 	}
-	if a := s.clientActors.find(c.ClientID); a != nil && c.Assertion == "" {
-		if asker := a.record.current.Load(); asker != nil {
-			return asker, asError(checkIntrospection(asker, c))
-		}
+	if _, asker := s.clientActors.find(c.ClientID); asker != nil && c.Assertion == "" {
+		return asker, asError(checkIntrospection(asker, c))
 	}
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped

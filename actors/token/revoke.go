@@ -45,7 +45,7 @@ func (s *Service) revoke(
 		return err
 	}
 	m := &revocation{credentials: c}
-	m.op.Context = ctx
+	m.operation, m.op.Context = &m.op, ctx
 	if err := s.findOwner(ctx, m, token, now); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *Service) revoke(
 			s.ended([]oauth.End{m.family}, err)
 		}
 	})
-	err = s.do(ctx, a, m, &m.clientAsk, &m.op)
+	err = s.do(ctx, a, m)
 	if m.release != nil {
 		m.release()
 	}
