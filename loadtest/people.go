@@ -33,7 +33,7 @@ type person struct{ email, password string }
 
 // provisioner creates the clients, users and tokens that a scenario needs.
 type provisioner struct {
-	o      *operator
+	o      *Operator
 	run    string // distinguishes the records of this setup from others
 	users  int    // created so far
 	notify func(done, of int, what string)
@@ -54,7 +54,7 @@ func (c *provisioner) clientWith(ctx context.Context, name string,
 			"client_credentials"}, "detail_user_approved": true,
 	}
 	maps.Copy(record, members)
-	err = c.o.call(ctx, http.MethodPost, "/admin/v1/clients", record, &made)
+	err = c.o.Call(ctx, http.MethodPost, "/admin/v1/clients", record, &made)
 	if err != nil {
 		return made, fmt.Errorf("register a client: %w", err)
 	}
@@ -69,7 +69,7 @@ func (c *provisioner) people(ctx context.Context, n int) ([]person, error) {
 	err := c.each(ctx, n, "users", func(i int) error {
 		all[i] = person{fmt.Sprintf("load-%s-%d@example.com", c.run, first+i),
 			"quiet-lantern-" + c.run}
-		return c.o.call(ctx, http.MethodPost, "/admin/v1/users",
+		return c.o.Call(ctx, http.MethodPost, "/admin/v1/users",
 			map[string]any{"name": "Load Test " + strconv.Itoa(i), "email": all[i].email,
 				"password": all[i].password}, nil)
 	})
@@ -121,7 +121,7 @@ func (c *provisioner) grants(ctx context.Context, client loadClient, who person,
 		if err != nil {
 			return err
 		}
-		return c.o.requestToken(ctx, redemption(client, code), &all[i])
+		return c.o.RequestToken(ctx, redemption(client, code), &all[i])
 	})
 	if err != nil {
 		return nil, fmt.Errorf("get tokens: %w", err)

@@ -39,7 +39,7 @@ type Setup struct {
 	Mix      map[string]float64
 	Progress func(done, of int, what string) // called during setup; optional
 
-	operator    *operator
+	operator    *Operator
 	provisioner *provisioner
 }
 
@@ -141,7 +141,7 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	if err := sc.Check(s, config); err != nil {
 		return nil, err
 	}
-	s.operator = newOperator(s.Target)
+	s.operator = NewOperator(s.Target)
 	defer s.operator.http.CloseIdleConnections()
 	s.provisioner = &provisioner{o: s.operator, run: strconv.FormatInt(time.Now().UnixNano(), 36),
 		notify: s.Progress}

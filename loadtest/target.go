@@ -69,9 +69,9 @@ func (t Target) CheckOwner(owned string) error {
 	return nil
 }
 
-// operator is a client of the target's token endpoint and admin API, for setup. Its methods may be
+// Operator is a client of the target's token endpoint and admin API, for setup. Its methods may be
 // called by many goroutines.
-type operator struct {
+type Operator struct {
 	target Target
 	http   *http.Client
 	mu     sync.Mutex
@@ -79,8 +79,9 @@ type operator struct {
 	until  time.Time // when to get a new token
 }
 
-func newOperator(t Target) *operator {
-	return &operator{target: t, http: &http.Client{
+// NewOperator returns an operator of a target.
+func NewOperator(t Target) *Operator {
+	return &Operator{target: t, http: &http.Client{
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -90,7 +91,7 @@ func newOperator(t Target) *operator {
 }
 
 // browser returns a browser for setup, whose requests are not measured.
-func (o *operator) browser() *lab.Browser {
+func (o *Operator) browser() *lab.Browser {
 	b := lab.NewBrowser(o.target.Base, o.http.Transport)
 	b.Client.Timeout = o.http.Timeout
 	return b
@@ -99,8 +100,8 @@ func (o *operator) browser() *lab.Browser {
 // errNoOperator is returned if the target has no operator client.
 var errNoOperator = errors.New("this scenario creates clients and users: give --admin, --client-id and --client-secret of an operator client (gatehouse init creates one), or leave out --target")
 
-// call calls the admin API and decodes the response into response; nil = ignore it.
-func (o *operator) call(ctx context.Context, method, path string, body, response any) error {
+// Call calls the admin API and decodes the response into response; nil = ignore it.
+func (o *Operator) Call(ctx context.Context, method, path string, body, response any) error {
 	token, err := o.authenticate(ctx)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (o *operator) call(ctx context.Context, method, path string, body, response
 }
 
 // authenticate returns an access token with the scope server-operations.
-func (o *operator) authenticate(ctx context.Context) (string, error) {
+func (o *Operator) authenticate(ctx context.Context) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.target.Admin == "" || o.target.ClientID == "" || o.target.ClientSecret == "" {
@@ -134,15 +135,15 @@ func (o *operator) authenticate(ctx context.Context) (string, error) {
 	}
 	form := url.Values{"grant_type": {"client_credentials"}, "scope": {"server-operations"},
 		"client_id": {o.target.ClientID}, "client_secret": {o.target.ClientSecret}}
-	if err := o.requestToken(ctx, form, &response); err != nil {
+	if err := o.RequestToken(ctx, form, &response); err != nil {
 		return "", err
 	}
 	o.token, o.until = response.AccessToken, time.Now().Add(time.Minute)
 	return o.token, nil
 }
 
-// requestToken calls the token endpoint.
-func (o *operator) requestToken(ctx context.Context, form url.Values, response any) error {
+// RequestToken calls the token endpoint.
+func (o *Operator) RequestToken(ctx context.Context, form url.Values, response any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		strings.TrimSuffix(o.target.Base, "/")+"/oauth/token", strings.NewReader(form.Encode()))
 	if err != nil {
@@ -154,7 +155,7 @@ func (o *operator) requestToken(ctx context.Context, form url.Values, response a
 
 // do sends a request and decodes its response into into; nil = ignore it. where names the endpoint
 // in errors.
-func (o *operator) do(request *http.Request, where string, into any) error {
+func (o *Operator) do(request *http.Request, where string, into any) error {
 	response, err := o.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("reach %s: %w", where, err)

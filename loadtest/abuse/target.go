@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -57,6 +53,7 @@ type person struct{ email, password string }
 // target is the server with those who use and attack it.
 type target struct {
 	*loadtest.Local
+	operator *loadtest.Operator
 	app      struct{ ID, Secret string } // the client
 	victim   person
 	attacker person
@@ -72,20 +69,12 @@ func prepare(ctx context.Context, local *loadtest.Local) (*target, error) {
 		attacker: person{"attacker@example.com", "loud lantern in the harbour"},
 		http:     &http.Transport{},
 	}
-	var operator struct {
-		Token string `json:"access_token"`
-	}
-	if err := t.post(ctx, t.Base+"/oauth/token", "", url.Values{
-		"grant_type": {"client_credentials"}, "scope": {"server-operations"},
-		"client_id": {t.ClientID}, "client_secret": {t.ClientSecret},
-	}, &operator); err != nil {
-		return nil, err
-	}
+	t.operator = loadtest.NewOperator(t.Target)
 	var made struct {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 	}
-	if err := t.post(ctx, t.Admin+"/admin/v1/clients", operator.Token, map[string]any{
+	if err := t.operator.Call(ctx, http.MethodPost, "/admin/v1/clients", map[string]any{
 		"name": "Atlas", "redirect_uris": []string{redirectURI}, "scopes": []string{"view-user"},
 		"grants": []string{"authorization_code", "refresh_token"},
 	}, &made); err != nil {
@@ -93,54 +82,13 @@ func prepare(ctx context.Context, local *loadtest.Local) (*target, error) {
 	}
 	t.app.ID, t.app.Secret = made.ID, made.Secret
 	for _, who := range []person{t.victim, t.attacker} {
-		if err := t.post(ctx, t.Admin+"/admin/v1/users", operator.Token, map[string]any{
+		if err := t.operator.Call(ctx, http.MethodPost, "/admin/v1/users", map[string]any{
 			"name": "Load Test", "email": who.email, "password": who.password,
 		}, nil); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
-}
-
-// post sends a form (url.Values) or JSON, and decodes the response into result unless that is nil.
-func (t *target) post(ctx context.Context, to, bearer string, body, result any) error {
-	kind, text := "application/json", []byte(nil)
-	if form, ok := body.(url.Values); ok {
-		kind, text = "application/x-www-form-urlencoded", []byte(form.Encode())
-	} else {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return err
-		}
-	}
-	return t.do(ctx, http.MethodPost, to, kind, bearer, bytes.NewReader(text), result)
-}
-
-func (t *target) do(ctx context.Context, method, to, kind, bearer string, body io.Reader,
-	result any) error {
-	request, err := http.NewRequestWithContext(ctx, method, to, body)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", kind)
-	if bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+bearer)
-	}
-	response, err := (&http.Client{Transport: t.http}).Do(request)
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return err
-	}
-	if response.StatusCode >= 300 {
-		return fmt.Errorf("%s responded with %d: %s", to, response.StatusCode, text)
-	}
-	if result == nil {
-		return nil
-	}
-	return json.Unmarshal(text, result)
 }
 
 // authorizePath returns the path of an authorization request.
@@ -172,12 +120,15 @@ func (t *target) visit(ctx context.Context) (time.Duration, error) {
 	var tokens struct {
 		Access string `json:"access_token"`
 	}
-	if err := t.post(ctx, t.Base+"/oauth/token", "", url.Values{
+	if err := t.operator.RequestToken(ctx, url.Values{
 		"grant_type": {"authorization_code"}, "code": {given.Get("code")},
 		"redirect_uri": {redirectURI}, "client_id": {t.app.ID}, "client_secret": {t.app.Secret},
 	}, &tokens); err != nil {
 		return 0, err
 	}
-	err = t.do(ctx, http.MethodGet, t.Base+"/api/user", "", tokens.Access, http.NoBody, nil)
+	p, err = b.Do(ctx, http.MethodGet, "/api/user", nil, "Authorization", "Bearer "+tokens.Access)
+	if err == nil && p.Status != http.StatusOK {
+		err = fmt.Errorf("read the profile: got status %d", p.Status)
+	}
 	return time.Since(began), err
 }
