@@ -38,11 +38,11 @@ contract-tools:
 	scripts/contract-tools
 
 contracts: pact-lib contract-tools ## Check the contracts with client programs and with the upstream
-	$(PACTENV) go vet $(RACE) -tags pact ./contracts/... ./cmd/pactcheck ./docs
+	$(PACTENV) go vet $(RACE) -tags pact ./contracts/... ./docs
 	$(PACTENV) scripts/contracts
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
-	$(PACTENV) go build -tags pact -trimpath -ldflags '-X main.version=$(VERSION) -extldflags -Wl,-rpath,$(PACTLIB)' -o bin/pactcheck ./cmd/pactcheck
+	$(PACTENV) go build -tags pact -trimpath -ldflags '-X main.version=$(VERSION) -extldflags -Wl,-rpath,$(PACTLIB)' -o bin/pactcheck ./contracts/pactcheck
 
 pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 	scripts/pactcheck-dist
@@ -55,7 +55,7 @@ test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of th
 
 test-clients: setup ## Sign in with published programs and a real browser (a few minutes)
 	scripts/programs
-	go test -tags programs -count 1 -timeout 30m ./httpedge/edgetest/programs
+	go test -tags programs -count 1 -timeout 30m ./cmd/stack/stacktest/programs
 
 test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
@@ -86,6 +86,7 @@ lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
 	go vet ./...
 	go build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	bin/staticcheck ./...
+	bin/staticcheck -tags pact,programs ./contracts/... ./docs ./cmd/stack/stacktest/programs
 	go mod tidy -diff
 	CGO_ENABLED=0 go build ./...
 

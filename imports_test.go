@@ -13,83 +13,136 @@ import (
 
 const module = "gatehouse/"
 
-// leaves hold the rules. They import nothing of the module.
-var leaves = []string{
-	"actors/oauth", "actors/account", "actors/audit", "actors/geo", "actors/fair",
-	"actors/ratelimit", "actors/mailbox", "actors/partition",
+// floors has the height of each folder at the top. A package imports lower floors and its own
+// folder. What has no floor (docs, the root) has tests only, which may import anything.
+var floors = map[string]int{
+	"contracts": 5, "cmd": 4, "loadtest": 3, "httpedge": 2, "providers": 2, "actors": 1,
 }
 
-// services are what the endpoints call. They do not import each other.
-var services = []string{"actors/lookup", "actors/token", "actors/people"}
+// The folders of actors. Leaves hold the rules; services are what the endpoints call.
+var (
+	leaves = []string{
+		"actors/oauth", "actors/account", "actors/audit", "actors/geo", "actors/fair",
+		"actors/ratelimit", "actors/partition", "actors/wire",
+	}
+	services = []string{"actors/lookup", "actors/token", "actors/people"}
+)
+
+// own stands for the first two elements of the importing package's path, and all below them.
+const own = "own"
+
+// finer says what packages may import of a folder where the floors allow more. The first row counts
+// whose from is the package or a folder that it stands in.
+var finer = []struct {
+	from, of string
+	only     []string
+}{
+	{"actors/lookup", "actors", append([]string{"actors/mailbox"}, leaves...)},
+	{"actors/token", "actors", append([]string{"actors/mailbox"}, leaves...)},
+	{"actors/people", "actors", append([]string{"actors/mailbox"}, leaves...)},
+	{"actors/mailbox", "actors", leaves},
+	{"actors", "actors", []string{"actors/wire"}},
+	{"providers", "actors", leaves},
+	{"providers", "providers", []string{own}},
+	{"httpedge/", "httpedge", []string{"httpedge/endpoint", "httpedge/visit", "httpedge/pages"}},
+	{"loadtest", "httpedge", nil},
+	{"loadtest", "providers", []string{"providers/sqlstore", "providers/sim"}},
+	{"cmd", "cmd", []string{own, "cmd/stack"}},
+}
+
+// exceptions are imports against the rule that are to go.
+var exceptions = []string{
+	"loadtest/compare -> cmd/stack",
+	"loadtest/compare -> cmd/stack/stacktest",
+	"loadtest/compare -> providers/ipapi",
+	"loadtest/compare -> providers/mmdb",
+	"loadtest/compare -> providers/ptr",
+	"loadtest/overload/run -> cmd/stack/stacktest/emulator",
+}
+
+// internalTests are imports of internal test files that cannot move.
+var internalTests = []string{
+	"loadtest/scale -> cmd/stack",
+	"loadtest/scale -> cmd/stack/stacktest",
+	"providers/messenger/trail -> providers/sqlstore",
+	"providers/messenger/trail -> providers/sqlstore/sqlitetest",
+}
 
 // mayImport reports whether package from may import package to, both below the module. Tests may
-// import what they like.
+// import more.
 func mayImport(from, to string) bool {
-	switch {
-	case slices.Contains(leaves, from):
+	here, there := folder(from), folder(to)
+	if here != there && floors[here] <= floors[there] {
 		return false
-	case to == "cmd/stack":
-		return usesStack(from)
-	case below(to, "cmd"):
-		return below(from, "cmd") && strings.HasPrefix(to, from+"/") // a program's own
-	case below(to, "httpedge/edgetest"):
-		return below(from, "httpedge/edgetest") || strings.HasPrefix(from, "loadtest/")
-	case below(from, "httpedge/edgetest"):
-		return !below(to, "loadtest")
-	case below(from, "actors"):
-		return slices.Contains(leaves, to)
-	case below(from, "providers"):
-		return slices.Contains(leaves, to) || provider(from) == provider(to)
-	case below(from, "httpedge"):
-		// The server stands above all groups, which share only these.
-		shared := []string{"httpedge/endpoint", "httpedge/visit", "httpedge/pages"}
-		edge := slices.Contains(shared, to) || from == "httpedge" && below(to, "httpedge")
-		return edge || slices.Contains(services, to) || slices.Contains(leaves, to)
+	}
+	for _, row := range finer {
+		if row.of == there && (below(from, row.from) || strings.HasSuffix(row.from, "/") &&
+			strings.HasPrefix(from, row.from)) {
+			return slices.ContainsFunc(row.only, func(only string) bool {
+				if only == own {
+					only = provider(from)
+				}
+				return below(to, only)
+			})
+		}
 	}
 	return true
 }
 
-// usesStack reports whether a package may get its server from cmd/stack: the program, the tests,
-// the contracts and the measuring programs.
-func usesStack(path string) bool {
-	return path == "cmd/gatehouse" || path == "httpedge/edgetest" || path == "contracts" ||
-		strings.HasPrefix(path, "loadtest/")
+// folder returns the first element of a path.
+func folder(path string) string {
+	first, _, _ := strings.Cut(path, "/")
+	return first
 }
 
 // below reports whether path is folder or stands in it.
 func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// provider returns the first two elements of a path below providers: those of one provider belong
-// together.
+// provider returns the first two elements of a path: packages below one provider, and those of one
+// program, belong together.
 func provider(path string) string {
 	elements := strings.SplitN(path, "/", 3)
 	return strings.Join(elements[:min(2, len(elements))], "/")
 }
 
 func TestImportRule(t *testing.T) {
-	found := 0
+	used := map[string]bool{}
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
-		both := [2]bool{}
-		for _, path := range p.Imports {
-			to, ours := strings.CutPrefix(path, module)
-			if !ours {
-				continue
-			}
-			found++
-			if !mayImport(from, to) {
-				t.Errorf("got an import of %s in %s, want none", to, from)
-			}
-			both[0] = both[0] || slices.Contains(services, to) || below(to, "httpedge") && !below(to, "httpedge/edgetest")
-			both[1] = both[1] || below(to, "providers")
+		if floors[folder(from)] == 0 {
+			continue
 		}
+		edge, providers := false, false
+		check := func(paths, allowed []string, rule func(to string) bool) {
+			for _, path := range paths {
+				to, ours := strings.CutPrefix(path, module)
+				arrow := from + " -> " + to
+				if !ours || rule(to) {
+					continue
+				}
+				if used[arrow] = true; !slices.Contains(allowed, arrow) {
+					t.Errorf("got %s, want no such import", arrow)
+				}
+			}
+		}
+		check(p.Imports, exceptions, func(to string) bool {
+			edge = edge || slices.Contains(services, to) || below(to, "httpedge")
+			providers = providers || below(to, "providers")
+			return mayImport(from, to)
+		})
+		check(p.TestImports, internalTests, func(to string) bool { return mayImport(from, to) })
+		check(p.XTestImports, nil, func(to string) bool {
+			return below(from, "contracts") || !below(to, "contracts")
+		})
 		// States of the contracts ask the services directly, beside the simulator and the store.
-		if both[0] && both[1] && from != "cmd/stack" && from != "contracts" {
+		if edge && providers && from != "cmd/stack" && from != "contracts" && from != "loadtest/compare" {
 			t.Errorf("got both sides imported in %s, want that in cmd/stack and contracts only", from)
 		}
 	}
-	if found == 0 {
-		t.Error("got no import within the module, want the rule to be tried")
+	for _, arrow := range slices.Concat(exceptions, internalTests) {
+		if !used[arrow] {
+			t.Errorf("got no import %s, want no exception for it", arrow)
+		}
 	}
 }
 
@@ -99,30 +152,31 @@ func TestMayImport(t *testing.T) {
 		want     bool
 	}{
 		{"cmd/stack", "httpedge", true}, {"cmd/stack", "actors/token", true},
-		{"cmd/stack", "providers/sim", true}, {"cmd/stack", "httpedge/edgetest", false},
-		{"cmd/stack", "cmd/gatehouse", false}, {"cmd/gatehouse", "cmd/stack", true},
-		{"cmd/gatehouse", "providers/sim", true}, {"cmd/gatehouse", "httpedge/edgetest", false},
-		{"cmd/gatehouse", "cmd/gatehouse/bulk", true}, {"cmd/loadtest", "cmd/gatehouse/bulk", false},
-		{"cmd/loadtest", "cmd/stack", false}, {"httpedge/edgetest", "cmd/stack", true},
-		{"contracts", "cmd/stack", true}, {"loadtest/compare", "cmd/stack", true},
-		{"loadtest", "cmd/stack", false}, {"httpedge", "cmd/stack", false},
-		{"actors/token", "cmd/stack", false}, {"providers/sim", "cmd/stack", false},
-		{"httpedge", "actors/token", true}, {"httpedge", "actors/geo", true},
-		{"httpedge", "providers/sim", false}, {"httpedge", "httpedge/signin", true},
-		{"httpedge/signin", "httpedge/visit", true}, {"httpedge/lookups", "httpedge/signin", false},
-		{"httpedge/signin", "httpedge", false},
-		{"httpedge/lookups", "actors/lookup", true}, {"httpedge/lookups", "httpedge/edgetest", false},
-		{"httpedge", "httpedge/edgetest", false}, {"httpedge/pages", "providers/sqlstore", false},
-		{"httpedge/edgetest", "providers/sim", true}, {"loadtest/compare", "httpedge/edgetest", true},
-		{"httpedge/edgetest", "loadtest/overload", false}, {"httpedge", "loadtest", false},
-		{"loadtest", "httpedge/edgetest", false}, {"actors/lookup", "actors/geo", true},
-		{"actors/token", "actors/mailbox", true}, {"actors/people", "actors/token", false},
-		{"actors/token", "httpedge", false}, {"actors/lookup", "providers/ipapi", false},
-		{"actors/geo", "actors/oauth", false}, {"actors/mailbox", "actors/oauth", false},
+		{"cmd/stack", "providers/sim", true}, {"cmd/stack", "cmd/gatehouse", false},
+		{"cmd/gatehouse", "cmd/stack", true}, {"cmd/gatehouse", "providers/sim", true},
+		{"cmd/gatehouse", "cmd/gatehouse/bulk", true},
+		{"cmd/loadtest", "cmd/gatehouse/bulk", false}, {"cmd/loadtest", "loadtest", true},
+		{"cmd/stack/stacktest", "cmd/stack", true}, {"cmd/stack/stacktest", "loadtest/lab", true},
+		{"cmd/gatehouse", "contracts", false}, {"contracts", "cmd/stack", true},
+		{"contracts/pactcheck", "contracts/verify", true}, {"contracts", "loadtest", true},
+		{"loadtest/compare", "cmd/stack", false}, {"loadtest", "httpedge", false},
+		{"loadtest/scale", "providers/sqlstore/pgtest", true},
+		{"loadtest/compare", "providers/sim", true}, {"loadtest", "providers/ipapi", false},
+		{"loadtest/nodes/run", "loadtest/nodes", true}, {"httpedge", "cmd/stack", false},
+		{"httpedge", "loadtest", false}, {"httpedge", "actors/token", true},
+		{"httpedge", "actors/geo", true}, {"httpedge", "providers/sim", false},
+		{"httpedge", "httpedge/signin", true}, {"httpedge/signin", "httpedge/visit", true},
+		{"httpedge/lookups", "httpedge/signin", false}, {"httpedge/signin", "httpedge", false},
+		{"httpedge/lookups", "actors/lookup", true},
+		{"httpedge/pages", "providers/sqlstore", false}, {"actors/token", "cmd/stack", false},
+		{"actors/lookup", "actors/geo", true}, {"actors/token", "actors/mailbox", true},
+		{"actors/people", "actors/token", false}, {"actors/token", "httpedge", false},
+		{"actors/lookup", "providers/ipapi", false}, {"actors/geo", "actors/oauth", false},
+		{"actors/mailbox", "actors/oauth", true}, {"actors/mailbox", "actors/token", false},
 		{"actors/geo", "actors/token", false}, {"actors/geo", "providers/sim", false},
 		{"providers/ipapi", "actors/geo", true}, {"providers/ipapi", "actors/token", false},
 		{"providers/ipapi", "httpedge", false}, {"providers/ipapi", "providers/sim", false},
-		{"providers/mmdb/mmdbtest", "providers/mmdb", true}, {"loadtest", "cmd/loadtest", false},
+		{"providers/mmdb/mmdbtest", "providers/mmdb", true}, {"providers/sim", "cmd/stack", false},
 	} {
 		if got := mayImport(row.from, row.to); got != row.want {
 			t.Errorf("%s imports %s: got %v, want %v", row.from, row.to, got, row.want)
@@ -131,27 +185,31 @@ func TestMayImport(t *testing.T) {
 }
 
 type listed struct {
-	ImportPath string
-	Imports    []string // without those of tests
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
 }
 
-// packages lists the packages of the module.
+// packages lists the packages of the module, once for each set of build tags that files ask for.
 func packages(t *testing.T) []listed {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports", "./...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []listed
-	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p listed
-		err := decoder.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
+	for _, tags := range []string{"", "pact", "programs", "race"} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-e", "-tags", tags,
+			"-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, p)
+		for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+			var p listed
+			err := decoder.Decode(&p)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, p)
+		}
 	}
+	return all
 }

@@ -6,19 +6,19 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // operator speaks to the admin API.
 type operator struct {
 	t     *testing.T
-	st    *edgetest.IdentityStack
+	st    *stacktest.IdentityStack
 	token string
 	id    string // of the client
 }
 
 // newOperator returns one with a token of a new operator client.
-func newOperator(t *testing.T, st *edgetest.IdentityStack) *operator {
+func newOperator(t *testing.T, st *stacktest.IdentityStack) *operator {
 	t.Helper()
 	c := st.NewClient(t, func(c *oauth.Client) {
 		c.Operator, c.Scopes, c.Grants, c.RedirectURIs = true, oauth.ServerOperations,
@@ -63,7 +63,7 @@ func (a response) refused(t *testing.T, code string, fields ...string) {
 // A client's name cannot look like that of another. A client that has such a name already can
 // still be disabled and changed.
 func TestClientNamesAreVisible(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	o := newOperator(t, st)
 	const body = `{"name":"%s","redirect_uris":["https://a.example/"]}`
 	for name, ok := range map[string]bool{
@@ -88,7 +88,7 @@ func TestClientNamesAreVisible(t *testing.T) {
 }
 
 func TestAdminAPIIsForOperators(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	users, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
 	paths := []string{"GET /clients", "POST /clients", "GET /clients/" + c.ID,
@@ -132,7 +132,7 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 }
 
 func TestOperatorManagesClients(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
 	a := o.does(201, "POST", "/clients",
@@ -220,7 +220,7 @@ func TestOperatorManagesClients(t *testing.T) {
 }
 
 func TestApprovalIsImmediate(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	o, c, u := newOperator(t, st), st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	token, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
 	details := func() int {
@@ -255,14 +255,14 @@ func TestApprovalIsImmediate(t *testing.T) {
 }
 
 func TestOperatorManagesUsers(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o, c := newOperator(t, st), st.NewClient(t, nil)
 	a := o.does(201, "POST", "/users",
-		`{"name":"Ada","email":"ada@example.com","password":"`+edgetest.Password+`","bio":"x"}`)
+		`{"name":"Ada","email":"ada@example.com","password":"`+stacktest.Password+`","bio":"x"}`)
 	id := fmt.Sprint(a.object(t)["id"])
 	a.has(t, "Location", "/admin/v1/users/"+id)
-	if strings.Contains(a.body, edgetest.Password) || strings.Contains(a.body, "argon2") {
+	if strings.Contains(a.body, stacktest.Password) || strings.Contains(a.body, "argon2") {
 		t.Errorf("got %s, want no password in it", a.body)
 	}
 	newBrowser(t, st).signIn(asked(c), "ada@example.com").shows(t, 200, "/consent")
@@ -270,7 +270,7 @@ func TestOperatorManagesUsers(t *testing.T) {
 		t.Errorf("got %v, want a password and not disabled", got)
 	}
 	o.does(409, "POST", "/users",
-		`{"name":"Eve","email":"ADA@example.com","password":"`+edgetest.Password+`"}`).refused(t,
+		`{"name":"Eve","email":"ADA@example.com","password":"`+stacktest.Password+`"}`).refused(t,
 		"conflict")
 	if got := o.does(201, "POST", "/users",
 		`{"name":"Grace","phone_number":"+12025550123"}`).object(t); got["has_password"] != false ||
@@ -319,7 +319,7 @@ func TestOperatorManagesUsers(t *testing.T) {
 }
 
 func TestInvalidAdminRequests(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	describe(t, st.Stack)
 	o, c := newOperator(t, st), st.NewClient(t, nil)
 	st.NewUser(t, "Ada", "ada@example.com")
@@ -445,7 +445,7 @@ func TestInvalidAdminRequests(t *testing.T) {
 }
 
 func TestAdminListsArePaged(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	describe(t, st.Stack)
 	o := newOperator(t, st)
 	for i := range 4 {

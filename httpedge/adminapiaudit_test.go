@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gatehouse/actors/audit"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // eventPage is a response of /admin/v1/audit.
@@ -46,7 +46,7 @@ func (o *operator) numbers(query, key string) (all []int64) {
 }
 
 func TestOperatorReadsAuditTrail(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
 	c := st.NewClient(t, nil)
@@ -103,7 +103,7 @@ func TestOperatorReadsAuditTrail(t *testing.T) {
 }
 
 func TestAuditQueriesAreChecked(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
 	for _, row := range []struct{ query, field string }{
@@ -131,7 +131,7 @@ func TestAuditQueriesAreChecked(t *testing.T) {
 
 // TestOpenAPIHasAllActions compares the vocabulary with that of the document.
 func TestOpenAPIHasAllActions(t *testing.T) {
-	d := describe(t, edgetest.New(t))
+	d := describe(t, stacktest.New(t))
 	var got []audit.Action
 	for _, name := range d.doc.Components.Schemas["AuditAction"].Value.Enum {
 		got = append(got, audit.Action(name.(string)))

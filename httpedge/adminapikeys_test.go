@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // listedKey is a key in the response of GET /keys.
@@ -49,7 +49,7 @@ func (o *operator) wantKeys(what string, want ...listedKey) {
 // TestOperatorRotatesKeys: the token that asks was sealed with the key before, and goes on working
 // like all others.
 func TestOperatorRotatesKeys(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
 	before := st.Tokens.Keys(oauth.TokenKeys)
@@ -81,7 +81,7 @@ func TestOperatorRotatesKeys(t *testing.T) {
 }
 
 func TestRotationOfKeysRefuses(t *testing.T) {
-	o := newOperator(t, edgetest.NewIdentity(t))
+	o := newOperator(t, stacktest.NewIdentity(t))
 	for _, test := range []struct {
 		body   string
 		fields []string
@@ -102,7 +102,7 @@ func TestRotationOfKeysRefuses(t *testing.T) {
 
 // TestPurposesRotateApart rotates the keys of all purposes but tokens and those that sign.
 func TestPurposesRotateApart(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	o := newOperator(t, st)
 	tokens := st.Tokens.Keys(oauth.TokenKeys)
 	for _, purpose := range []string{"forms", "browsers", "cluster"} {
@@ -123,7 +123,7 @@ func TestPurposesRotateApart(t *testing.T) {
 
 // TestOperatorDropsKeys drops the keys of tokens while they are in use.
 func TestOperatorDropsKeys(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	o := newOperator(t, st)
 	secrets := st.Tokens.Keys(oauth.TokenKeys)
 	o.does(200, "POST", "/keys/rotate", "")

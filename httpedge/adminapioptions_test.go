@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // optionMembers are the members of a client that are shown only when they are set.
@@ -33,7 +33,7 @@ func publicKeys(t *testing.T) string {
 }
 
 func TestAdminAPIClientOptions(t *testing.T) {
-	o := newOperator(t, edgetest.NewIdentity(t))
+	o := newOperator(t, stacktest.NewIdentity(t))
 	plain := o.does(201, http.MethodPost, "/clients",
 		`{"name":"Plain","redirect_uris":["https://a.example/"]}`).object(t)
 	for _, name := range optionMembers {
@@ -86,7 +86,7 @@ func TestAdminAPIClientOptions(t *testing.T) {
 
 // TestClientWithKeysHasNoSecret registers a client that signs assertions.
 func TestClientWithKeysHasNoSecret(t *testing.T) {
-	o := newOperator(t, edgetest.NewIdentity(t))
+	o := newOperator(t, stacktest.NewIdentity(t))
 	a := o.does(201, http.MethodPost, "/clients",
 		`{"name":"Signer","redirect_uris":["https://a.example/"],"jwks":`+publicKeys(t)+`}`)
 	if c := a.object(t); c["client_secret"] != nil || strings.Contains(a.body, "gtcs_") ||

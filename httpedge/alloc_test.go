@@ -8,7 +8,7 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/mmdbtest"
 )
@@ -35,7 +35,7 @@ func TestBulkInFilesAllocatesLittle(t *testing.T) {
 }
 
 // withFiles makes a service look up the keys of benchmarks in offline files.
-func withFiles(tb testing.TB) edgetest.Option {
+func withFiles(tb testing.TB) stacktest.Option {
 	tb.Helper()
 	city := filepath.Join(tb.TempDir(), "city.mmdb")
 	mmdbtest.WriteCity(tb, city, map[string]geo.Location{"20.0.0.0/16": {City: "Boxford"}})
@@ -47,7 +47,7 @@ func withFiles(tb testing.TB) edgetest.Option {
 
 // allocates checks how many allocations a request makes, on average over a connection with a
 // thousand of them: what the connection itself takes is a hundredth of that.
-func allocates(t *testing.T, most float64, requests [][]byte, options ...edgetest.Option) {
+func allocates(t *testing.T, most float64, requests [][]byte, options ...stacktest.Option) {
 	t.Helper()
 	handle := hot(t, options...).Server.Handler()
 	const length = 1000

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // awaitBusy waits until so many requests have begun to arrive.
-func awaitBusy(t *testing.T, st *edgetest.Stack, requests int) {
+func awaitBusy(t *testing.T, st *stacktest.Stack, requests int) {
 	t.Helper()
 	want := fmt.Sprintf("gatehouse_http_requests_in_flight %d\n", requests+1)
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -10,12 +10,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // TestClientAuthenticatesWithKeys sends assertions to each endpoint that authenticates clients.
 func TestClientAuthenticatesWithKeys(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestClientAuthenticatesWithKeys(t *testing.T) {
 }
 
 func TestClientMustUsePKCE(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.Options.RequirePKCE = true })
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)

@@ -14,7 +14,7 @@ import (
 
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
@@ -140,13 +140,13 @@ func person(id int64) audit.Actor {
 // of the run is in the trail.
 func TestEachActionIsRecorded(t *testing.T) {
 	location := sqlitetest.URL(t)
-	mail := edgetest.NewMailbox()
+	mail := stacktest.NewMailbox()
 	a := &trail{T: t, secret: map[string]string{}, reachable: reachable{
-		edgetest.NewIdentity(t, mail.Deliver, edgetest.Database(location)), mail,
+		stacktest.NewIdentity(t, mail.Deliver, stacktest.Database(location)), mail,
 	}}
 	a.Client.Transport = a
 	a.mark("caller", "127.0.0.1")
-	a.mark("password", edgetest.Password)
+	a.mark("password", stacktest.Password)
 	a.people()
 	a.clients()
 	a.operators()
@@ -168,10 +168,10 @@ func (a *trail) people() {
 	signIn := func(b *browser, email, password string) {
 		b.send(b.get("/login"), "email", email, "password", password).shows(a.T, 200, "/me")
 	}
-	a.step("sign-in", func() { signIn(b, u.Email, edgetest.Password) },
+	a.step("sign-in", func() { signIn(b, u.Email, stacktest.Password) },
 		about(u.ID, ada, audit.SignIn, "password", "new_browser"))
 	a.mark("session", b.cookies()["gatehouse"])
-	a.step("sign-in of a known browser", func() { signIn(b, u.Email, edgetest.Password) },
+	a.step("sign-in of a known browser", func() { signIn(b, u.Email, stacktest.Password) },
 		about(u.ID, ada, audit.SignIn, "password"), about(u.ID, ada, audit.SignOut))
 	a.step("wrong consent", func() {
 		p := b.get("/oauth/authorize?" + asked(c).Encode())
@@ -191,17 +191,17 @@ func (a *trail) people() {
 	})
 	email := a.mark("new address", "marked-new@example.com")
 	a.step("address", func() {
-		p := b.send(b.get("/me/email"), "email", email, "current_password", edgetest.Password)
+		p := b.send(b.get("/me/email"), "email", email, "current_password", stacktest.Password)
 		b.send(p, "code", a.mark("code", a.mail.Next(a.T, email).Code)).shows(a.T, 200, "/me")
 	}, about(u.ID, ada, audit.AddressChanged, "email"))
 	a.step("phone", func() {
 		p := b.send(b.get("/me/phone"), "phone_number", a.mark("phone", idaPhone),
-			"current_password", edgetest.Password)
+			"current_password", stacktest.Password)
 		b.send(p, "code", a.mail.Next(a.T, idaPhone).Code).shows(a.T, 200, "/me")
 	}, about(u.ID, ada, audit.AddressChanged, "phone_number"))
 	word := a.mark("new password", "quiet tidal lamps 9")
 	a.step("password", func() {
-		b.send(b.get("/me/password"), "current_password", edgetest.Password, "new_password",
+		b.send(b.get("/me/password"), "current_password", stacktest.Password, "new_password",
 			word).shows(a.T, 200, "/me")
 	}, about(u.ID, ada, audit.PasswordChanged))
 	away := newBrowser(a.T, st)
@@ -347,7 +347,7 @@ func (a *trail) operators() {
 	a.request = "request-of-client"
 	before := a.lastEvent()
 	made := o.does(201, "POST", "/clients", fmt.Sprintf(`{"name":%q,"redirect_uris":[%q]}`,
-		a.mark("client's name", "Marked Shop"), edgetest.RedirectURI)).object(a.T)
+		a.mark("client's name", "Marked Shop"), stacktest.RedirectURI)).object(a.T)
 	id = made["client_id"].(string)
 	a.mark("client's secret", made["client_secret"].(string))
 	created := a.events(audit.Filter{After: before, Limit: 10})

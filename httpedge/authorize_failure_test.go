@@ -11,7 +11,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -69,7 +69,7 @@ func (s *lateCodes) Submit(op oauth.Operation) {
 // TestNoCodeAfterNewPassword changes the password while a stranger's session has a code issued.
 func TestNoCodeAfterNewPassword(t *testing.T) {
 	codes := &lateCodes{}
-	st := edgetest.NewIdentity(t, func(c *stack.Config) {
+	st := stacktest.NewIdentity(t, func(c *stack.Config) {
 		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 			codes.Store = s
 			return codes, s
@@ -96,7 +96,7 @@ func TestNoCodeAfterNewPassword(t *testing.T) {
 // A full disk does not fill the log as well.
 func TestFailedRequestsAreLoggedOnce(t *testing.T) {
 	accounts := &failingAccounts{}
-	st := edgetest.NewIdentity(t, func(c *stack.Config) {
+	st := stacktest.NewIdentity(t, func(c *stack.Config) {
 		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 			accounts.Store = s
 			return s, accounts
@@ -136,7 +136,7 @@ func TestAuthorizeServerErrors(t *testing.T) {
 	} {
 		t.Run(test.err.Error(), func(t *testing.T) {
 			accounts, codes := &failingAccounts{}, &failingCodes{}
-			st := edgetest.NewIdentity(t, func(c *stack.Config) {
+			st := stacktest.NewIdentity(t, func(c *stack.Config) {
 				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 					accounts.Store, codes.Store = s, s
 					return codes, accounts

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const rosa = "rosa@example.com"
 
 func TestAuthorizationCodeRound(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c, user := st.NewClient(t, nil), st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	consent := b.signIn(asked(c), rosa)
@@ -38,7 +38,7 @@ func TestAuthorizationCodeRound(t *testing.T) {
 }
 
 func TestConsentIsRemembered(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c, user := st.NewClient(t, nil), st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	b.send(b.signIn(asked(c), rosa), "decision", "allow").gets(t, st)
@@ -62,7 +62,7 @@ func TestConsentIsRemembered(t *testing.T) {
 }
 
 func TestDenialGoesToTheClient(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -72,13 +72,13 @@ func TestDenialGoesToTheClient(t *testing.T) {
 }
 
 func TestPromptNoneWithoutSession(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	newBrowser(t, st).get("/oauth/authorize?"+asked(st.NewClient(t, nil), "prompt",
 		"none").Encode()).failsWith(t, st, "login_required")
 }
 
 func TestPromptLoginAsksAgainOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -92,7 +92,7 @@ func TestPromptLoginAsksAgainOnce(t *testing.T) {
 }
 
 func TestLoopbackClientsAlwaysAskConsent(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	const uri = "com.example.app:/callback"
 	c := st.NewClient(t, func(c *oauth.Client) { c.Public, c.RedirectURIs = true, []string{uri} })
 	st.NewUser(t, "Rosa", rosa)
@@ -117,7 +117,7 @@ func TestLoopbackClientsAlwaysAskConsent(t *testing.T) {
 }
 
 func TestErrorsWithoutRedirect(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
 	for name, q := range map[string]string{
@@ -130,13 +130,13 @@ func TestErrorsWithoutRedirect(t *testing.T) {
 		"disabled client":     asked(disabled).Encode(),
 		"no redirect_uri":     asked(c, "redirect_uri", "").Encode(),
 		"other redirect_uri":  asked(c, "redirect_uri", "https://evil.example/").Encode(),
-		"longer redirect_uri": asked(c, "redirect_uri", edgetest.RedirectURI+"x").Encode(),
+		"longer redirect_uri": asked(c, "redirect_uri", stacktest.RedirectURI+"x").Encode(),
 		"capital redirect_uri": asked(c, "redirect_uri",
 			"HTTPS://app.example/callback?tenant=1").Encode(),
 		"script redirect_uri": asked(c, "redirect_uri", "javascript:alert(1)").Encode(),
 		"two clients":         asked(c).Encode() + "&client_id=" + c.ID,
 		"two redirect_uris": asked(c).Encode() + "&redirect_uri=" +
-			url.QueryEscape(edgetest.RedirectURI),
+			url.QueryEscape(stacktest.RedirectURI),
 		"malformed escape":    asked(c).Encode() + "&x=%zz",
 		"too many parameters": asked(c).Encode() + strings.Repeat("&x=1", 64),
 		"header in the address": asked(c, "redirect_uri",
@@ -158,7 +158,7 @@ func TestErrorsWithoutRedirect(t *testing.T) {
 }
 
 func TestErrorsByRedirect(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	machine := st.NewClient(t, func(c *oauth.Client) { c.Grants = oauth.ClientCredentialsGrant })
@@ -195,7 +195,7 @@ func TestErrorsByRedirect(t *testing.T) {
 }
 
 func TestStateIsReturnedUnchanged(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -227,7 +227,7 @@ func TestStateIsReturnedUnchanged(t *testing.T) {
 }
 
 func TestAuthorizeIsGetOnly(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)

@@ -20,7 +20,7 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // benchKeys is how many addresses the benchmarks ask about, in rotation.
@@ -31,7 +31,7 @@ func benchKey(i int) netip.Addr {
 }
 
 // hot starts a stack with the access log in a file and every key in the cache.
-func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
+func hot(tb testing.TB, options ...stacktest.Option) *stacktest.Stack {
 	tb.Helper()
 	f, err := os.Create(filepath.Join(tb.TempDir(), "access.log"))
 	if err != nil {
@@ -43,7 +43,7 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 		}
 	})
 	logged := func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
-	st := edgetest.New(tb, append([]edgetest.Option{logged, withProvider(edgetest.NewProvider())},
+	st := stacktest.New(tb, append([]stacktest.Option{logged, withProvider(stacktest.NewProvider())},
 		options...)...)
 	texts, outcomes := make([]string, benchKeys), make([]geo.Outcome, benchKeys)
 	for i := range texts {
@@ -219,7 +219,7 @@ func BenchmarkLookupHitInTrouble(b *testing.B) {
 		{"budget empty", fasthttp.StatusTooManyRequests, (*breakdown).exhaust},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			upstream := &breakdown{Provider: edgetest.NewProvider()}
+			upstream := &breakdown{Provider: stacktest.NewProvider()}
 			st := hot(b, func(c *stack.Config) {
 				c.Lookups.Provider = upstream
 				c.Lookups.Breaker = geo.BreakerConfig{Failures: 5, Cooldown: time.Hour,
@@ -236,7 +236,7 @@ func BenchmarkLookupHitInTrouble(b *testing.B) {
 
 // breakdown is an upstream that answers until it is told not to.
 type breakdown struct {
-	*edgetest.Provider
+	*stacktest.Provider
 	mu        sync.Mutex
 	down      bool
 	exhausted bool
@@ -274,7 +274,7 @@ func (u *breakdown) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error
 // flood asks for 10,000 distinct addresses a second that are not in the cache. It begins when the
 // first refusals with that status have come, and ends with the function returned, which reports how
 // many were refused.
-func flood(b *testing.B, st *edgetest.Stack, status int) (end func()) {
+func flood(b *testing.B, st *stacktest.Stack, status int) (end func()) {
 	const enough, interval = 10, 100 * time.Microsecond
 	ready, done := make(chan struct{}), make(chan struct{})
 	var quit atomic.Bool

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const kofi = "kofi@example.com"
@@ -32,7 +32,7 @@ func (b *browser) cookies() map[string]string {
 func chooserValue(id int64) string { return strconv.FormatInt(id, 10) }
 
 func TestForgedSignInIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	start := "/oauth/authorize?" + asked(c).Encode()
@@ -40,22 +40,22 @@ func TestForgedSignInIsRefused(t *testing.T) {
 	_, stolen := mallory.get(start).form(t)
 	for name, forge := range map[string]func(b *browser) page{
 		"no token": func(b *browser) page {
-			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token",
+			return b.send(b.get(start), "email", rosa, "password", stacktest.Password, "form_token",
 				"")
 		},
 		"another browser's token": func(b *browser) page {
-			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token",
+			return b.send(b.get(start), "email", rosa, "password", stacktest.Password, "form_token",
 				stolen.Get("form_token"))
 		},
 		"another request's token": func(b *browser) page {
 			_, other := b.get("/oauth/authorize?" + asked(c, "state", "other").Encode()).form(t)
-			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token",
+			return b.send(b.get(start), "email", rosa, "password", stacktest.Password, "form_token",
 				other.Get("form_token"))
 		},
 		"no cookie": func(b *browser) page {
 			p := b.get(start)
 			fresh := newBrowser(t, st)
-			return fresh.send(p, "email", rosa, "password", edgetest.Password)
+			return fresh.send(p, "email", rosa, "password", stacktest.Password)
 		},
 	} {
 		b := newBrowser(t, st)
@@ -65,20 +65,20 @@ func TestForgedSignInIsRefused(t *testing.T) {
 			t.Errorf("%s: got a session", name)
 		}
 		if again := b.send(b.get(start), "email", rosa, "password",
-			edgetest.Password); again.status != 200 {
+			stacktest.Password); again.status != 200 {
 			t.Errorf("%s: got %d afterwards, want a sign-in that works", name, again.status)
 		}
 	}
 }
 
 func TestFormsFromOtherSitesAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	action, fields := b.get("/oauth/authorize?" + asked(c).Encode()).form(t)
 	fields.Set("email", rosa)
-	fields.Set("password", edgetest.Password)
+	fields.Set("password", stacktest.Password)
 	for _, site := range []string{"cross-site", "same-site"} {
 		b.open("POST", action, fields, "Sec-Fetch-Site", site).shows(t, 403, "/login")
 	}
@@ -89,7 +89,7 @@ func TestFormsFromOtherSitesAreRefused(t *testing.T) {
 }
 
 func TestConsentFormIsSingleUse(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -118,7 +118,7 @@ func TestConsentFormIsSingleUse(t *testing.T) {
 }
 
 func TestForgedConsentIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", kofi)
@@ -161,7 +161,7 @@ func TestForgedConsentIsRefused(t *testing.T) {
 }
 
 func TestWrongPasswords(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -174,7 +174,7 @@ func TestWrongPasswords(t *testing.T) {
 		{"\xff\xfe", "x", "do not belong together"},
 		{strings.Repeat("a", 2000) + "@example.com", "x", "do not belong together"},
 		{rosa, strings.Repeat("x", 5000), "do not belong together"},
-		{"nobody@example.com", edgetest.Password, "do not belong together"},
+		{"nobody@example.com", stacktest.Password, "do not belong together"},
 	} {
 		p = b.send(p, "email", test.email, "password", test.password)
 		p.shows(t, 422, "/login")
@@ -187,7 +187,7 @@ func TestWrongPasswords(t *testing.T) {
 }
 
 func TestFailedSignInsAreThrottled(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	p := b.get("/login")
@@ -206,7 +206,7 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 }
 
 func TestSeveralAccountsInOneBrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	first := st.NewUser(t, "Rosa", rosa)
 	second := st.NewUser(t, "Kofi", kofi)
@@ -214,7 +214,7 @@ func TestSeveralAccountsInOneBrowser(t *testing.T) {
 	b.send(b.signIn(asked(c), rosa), "decision", "allow").gets(t, st)
 	chooser := b.get("/oauth/authorize?" + asked(c).Encode())
 	another := "/login?" + strings.SplitN(chooser.path, "?", 2)[1]
-	consent := b.send(b.get(another), "email", kofi, "password", edgetest.Password)
+	consent := b.send(b.get(another), "email", kofi, "password", stacktest.Password)
 	consent.shows(t, 200, "/consent")
 	code := b.send(consent, "decision", "allow").gets(t, st)
 	token := redeem(t, st, c, code).object(t)["access_token"].(string)
@@ -238,13 +238,13 @@ func TestSeveralAccountsInOneBrowser(t *testing.T) {
 }
 
 func TestBrowserKeepsFiveAccounts(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	b := newBrowser(t, st)
 	var first string
 	for i := range 11 {
 		email := "user" + strconv.Itoa(i) + "@example.com"
 		st.NewUser(t, "User", email)
-		b.send(b.get("/login"), "email", email, "password", edgetest.Password).shows(t, 200, "/me")
+		b.send(b.get("/login"), "email", email, "password", stacktest.Password).shows(t, 200, "/me")
 		if i == 0 {
 			first = b.cookies()["gatehouse"]
 		}
@@ -263,11 +263,11 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 }
 
 func TestSignInRotatesTheSession(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	in := func() map[string]string {
-		b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
+		b.send(b.get("/login"), "email", rosa, "password", stacktest.Password).shows(t, 200, "/me")
 		return b.cookies()
 	}
 	before, after := in(), in()
@@ -283,10 +283,10 @@ func TestSignInRotatesTheSession(t *testing.T) {
 }
 
 func TestLogout(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
+	b.send(b.get("/login"), "email", rosa, "password", stacktest.Password).shows(t, 200, "/me")
 	session := b.cookies()["gatehouse"]
 	page := b.get("/logout")
 	b.send(page, "form_token", "").shows(t, 403, "/logout")
@@ -304,7 +304,7 @@ func TestLogout(t *testing.T) {
 }
 
 func TestChoiceIsBoundToTheRequest(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -331,12 +331,12 @@ func TestChoiceIsBoundToTheRequest(t *testing.T) {
 }
 
 func TestPageHeaders(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	login := b.get("/oauth/authorize?" + asked(c).Encode())
-	consent := b.send(login, "email", rosa, "password", edgetest.Password)
+	consent := b.send(login, "email", rosa, "password", stacktest.Password)
 	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode())} {
 		policy := p.header.Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "style-src 'sha256-",
@@ -365,7 +365,7 @@ func TestPageHeaders(t *testing.T) {
 
 func TestCookieAttributes(t *testing.T) {
 	for _, issuer := range []string{"", "https://id.example"} {
-		st := edgetest.NewIdentity(t, func(c *stack.Config) { c.Issuer = issuer })
+		st := stacktest.NewIdentity(t, func(c *stack.Config) { c.Issuer = issuer })
 		secure := issuer != ""
 		prefix := map[bool]string{true: "__Host-"}[secure]
 		st.NewUser(t, "Rosa", rosa)
@@ -373,7 +373,7 @@ func TestCookieAttributes(t *testing.T) {
 		first := b.once("GET", "/login", nil)
 		_, fields := first.form(t)
 		fields.Set("email", rosa)
-		fields.Set("password", edgetest.Password)
+		fields.Set("password", stacktest.Password)
 		form := cookieOf(t, first, prefix+"gatehouse-form")
 		p := b.once("POST", "/login", fields, "Cookie", form.Name+"="+form.Value)
 		if p.status != 303 {
@@ -401,7 +401,7 @@ func cookieOf(t *testing.T, p page, name string) *http.Cookie {
 }
 
 func TestHostileCookies(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	for _, cookie := range []string{"gatehouse=", "gatehouse=....",
 		"gatehouse=" + strings.Repeat("a.", 3000), "gatehouse=" + strings.Repeat("a", 6000),
@@ -421,7 +421,7 @@ func TestHostileCookies(t *testing.T) {
 }
 
 func TestNamesArePlainText(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	const hostile = `</title><script>alert(1)</script>"'`
 	c := st.NewClient(t, nil)
 	changed := *c.Client
@@ -432,7 +432,7 @@ func TestNamesArePlainText(t *testing.T) {
 	st.NewUser(t, hostile, rosa)
 	b := newBrowser(t, st)
 	login := b.get("/oauth/authorize?" + asked(c).Encode())
-	consent := b.send(login, "email", rosa, "password", edgetest.Password)
+	consent := b.send(login, "email", rosa, "password", stacktest.Password)
 	consent.shows(t, 200, "/consent")
 	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode()),
 		b.get("/accounts"), b.get("/logout"), b.get("/me")} {
@@ -443,7 +443,7 @@ func TestNamesArePlainText(t *testing.T) {
 }
 
 func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -454,7 +454,7 @@ func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
 }
 
 func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -464,14 +464,14 @@ func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
 }
 
 func TestConsentFormExpiresWithItsSession(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	action, fields := b.signIn(asked(c), rosa).form(t)
 	fields.Set("decision", "allow")
 	old := b.cookies()["gatehouse-form"]
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
+	b.send(b.get("/login"), "email", rosa, "password", stacktest.Password).shows(t, 200, "/me")
 	p := newBrowser(t, st).once("POST", action, fields, "Cookie",
 		"gatehouse="+b.cookies()["gatehouse"]+"; gatehouse-form="+old)
 	p.shows(t, 403, "/consent")

@@ -11,7 +11,7 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // bulkOf is the body of a bulk request.
@@ -44,7 +44,7 @@ func items(t *testing.T, a response, count, failed int) []map[string]any {
 }
 
 func TestBulkResultsAreInOrder(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	st := start(t, withProvider(provider))
 	get(t, st, "/api/lookup?q=9.9.9.9")
 	a := postBulk(t, st, bulkOf(t, "8.8.8.8", "http://x.example", "9.9.9.9", " example.com",
@@ -164,13 +164,13 @@ func TestBulkRequiresJSON(t *testing.T) {
 }
 
 func TestBulkItemErrors(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	provider.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
 		if q.String() == "8.8.4.4" {
 			return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
 				Reason: geo.ReasonNotFound}}, nil
 		}
-		return edgetest.Everything(ctx, q)
+		return stacktest.Everything(ctx, q)
 	}
 	st := start(t, withProvider(provider))
 	results := items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 1)
@@ -180,7 +180,7 @@ func TestBulkItemErrors(t *testing.T) {
 }
 
 func TestBulkWithoutUpstream(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
 		return geo.Answer{},
 			errors.New("down")
@@ -195,7 +195,7 @@ func TestBulkWithoutUpstream(t *testing.T) {
 }
 
 // throttled is a provider whose budget is gone for the next 30 seconds once it was asked.
-type throttled struct{ *edgetest.Provider }
+type throttled struct{ *stacktest.Provider }
 
 func (p throttled) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
 	return p.Batch(ctx, []geo.Query{q})
@@ -213,7 +213,7 @@ func (p throttled) Terms() geo.Terms {
 }
 
 func TestNoBudget(t *testing.T) {
-	st := start(t, withProvider(throttled{edgetest.NewProvider()}),
+	st := start(t, withProvider(throttled{stacktest.NewProvider()}),
 		func(c *stack.Config) { c.Lookups.Timeout = 2 * time.Second })
 	items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 0) // the probe of /batch
 	get(t, st, "/api/lookup?q=9.9.9.9")                              // the probe of /json

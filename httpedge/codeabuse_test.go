@@ -9,7 +9,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // forwarded sends requests in the name of an address, as a trusted proxy does.
@@ -26,7 +26,7 @@ func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // newProxied is newReachable behind a trusted proxy.
-func newProxied(t *testing.T, changes ...edgetest.Option) reachable {
+func newProxied(t *testing.T, changes ...stacktest.Option) reachable {
 	t.Helper()
 	return newReachable(t, append(changes, func(c *stack.Config) {
 		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -48,7 +48,7 @@ func TestStrangersDoNotLockOut(t *testing.T) {
 	st := newProxied(t)
 	st.NewUser(t, "Ada", ada)
 	known := st.browserAt(t, 100)
-	known.send(known.get("/login"), "email", ada, "password", edgetest.Password).shows(t, 200, "/me")
+	known.send(known.get("/login"), "email", ada, "password", stacktest.Password).shows(t, 200, "/me")
 	for _, email := range []string{ada, "nobody@example.com"} {
 		early := st.browserAt(t, 101)
 		entered := early.send(early.get("/reset"), "email", email)
@@ -144,15 +144,15 @@ func TestPersonLetsPhoneReplacePassword(t *testing.T) {
 	st := newProxied(t)
 	st.newPhoneOwner(t)
 	b := st.browserAt(t, 1)
-	me := b.send(b.get("/login"), "email", ida, "password", edgetest.Password)
+	me := b.send(b.get("/login"), "email", ida, "password", stacktest.Password)
 	me.says(t, "Sign in with a code to my phone")
 	p := b.send(b.get("/me/phone/sign-in"), "current_password", "not-the-password")
 	p.shows(t, 422, "/me/phone/sign-in")
-	p = b.send(b.get("/me/phone/sign-in"), "current_password", edgetest.Password)
+	p = b.send(b.get("/me/phone/sign-in"), "current_password", stacktest.Password)
 	p.shows(t, 200, "/me")
 	p.says(t, "A code to your phone can now replace your password.")
 	st.byPhone(t, st.browserAt(t, 2), "/register/phone").shows(t, 200, "/me")
-	p = b.send(b.get("/me/phone/sign-in"), "current_password", edgetest.Password)
+	p = b.send(b.get("/me/phone/sign-in"), "current_password", stacktest.Password)
 	p.says(t, "Only your password signs you in now.")
 	st.byPhone(t, st.browserAt(t, 3), "/register/phone").shows(t, 403, "/register/phone/verify")
 }
@@ -165,7 +165,7 @@ func TestOperatorsForbidPhoneInsteadOfPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := st.browserAt(t, 1)
-	me := b.send(b.get("/login"), "email", ida, "password", edgetest.Password)
+	me := b.send(b.get("/login"), "email", ida, "password", stacktest.Password)
 	if strings.Contains(me.body, "code to my phone") {
 		t.Errorf("got %s, want no choice", me.body)
 	}

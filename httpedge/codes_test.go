@@ -9,14 +9,14 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestChallengeCookie(t *testing.T) {
 	for issuer, name := range map[string]string{"": "gatehouse-code",
 		"https://id.example": "__Host-gatehouse-code"} {
-		mail := edgetest.NewMailbox()
-		st := edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) { c.Issuer = issuer })
+		mail := stacktest.NewMailbox()
+		st := stacktest.NewIdentity(t, mail.Deliver, func(c *stack.Config) { c.Issuer = issuer })
 		b := newBrowser(t, st)
 		first := b.once("GET", "/register/phone", nil)
 		// which a browser would not keep here under https

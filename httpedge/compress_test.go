@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // decoded returns a reader of what a body says without its coding.
@@ -119,7 +119,7 @@ func TestCompressedChunkComesBeforeAWait(t *testing.T) {
 }
 
 // openStream returns the reader of a stream's lines.
-func openStream(t *testing.T, st *edgetest.Stack, body, coding string) *bufio.Reader {
+func openStream(t *testing.T, st *stacktest.Stack, body, coding string) *bufio.Reader {
 	t.Helper()
 	request, err := http.NewRequest("POST", st.URL+"/api/stream", strings.NewReader(body))
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
 // newDeviceClient registers a public client for device codes.
-func newDeviceClient(t *testing.T, st *edgetest.IdentityStack,
-	changes ...func(*oauth.Client)) edgetest.Client {
+func newDeviceClient(t *testing.T, st *stacktest.IdentityStack,
+	changes ...func(*oauth.Client)) stacktest.Client {
 	t.Helper()
 	return st.NewClient(t, func(c *oauth.Client) {
 		c.Name, c.Public, c.RedirectURIs = "Screen", true, nil
@@ -32,7 +32,7 @@ func newDeviceClient(t *testing.T, st *edgetest.IdentityStack,
 }
 
 // asDevice requests a device code.
-func asDevice(t *testing.T, st *edgetest.IdentityStack, form url.Values,
+func asDevice(t *testing.T, st *stacktest.IdentityStack, form url.Values,
 	headers ...string) response {
 	t.Helper()
 	return send(t, st.Stack, "POST", st.URL+"/oauth/device_authorization", form.Encode(),
@@ -40,7 +40,7 @@ func asDevice(t *testing.T, st *edgetest.IdentityStack, form url.Values,
 }
 
 // beginDevice requests a device code and returns it with its user code.
-func beginDevice(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client,
+func beginDevice(t *testing.T, st *stacktest.IdentityStack, c stacktest.Client,
 	scope string) (code, userCode string) {
 	t.Helper()
 	a := asDevice(t, st, query("client_id", c.ID, "client_secret", c.Secret, "scope", scope))
@@ -52,7 +52,7 @@ func beginDevice(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client,
 }
 
 // poll asks for the tokens of a device.
-func poll(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code string) response {
+func poll(t *testing.T, st *stacktest.IdentityStack, c stacktest.Client, code string) response {
 	t.Helper()
 	return postToken(t, st, query("grant_type", deviceGrant, "device_code", code,
 		"client_id", c.ID, "client_secret", c.Secret))
@@ -63,11 +63,11 @@ func (b *browser) atDevice(path, email string) page {
 	b.t.Helper()
 	login := b.get(path)
 	login.shows(b.t, 200, "/login")
-	return b.send(login, "email", email, "password", edgetest.Password)
+	return b.send(login, "email", email, "password", stacktest.Password)
 }
 
 func TestDeviceAuthorization(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	a := asDevice(t, st, query("client_id", c.ID, "scope", "view-user"))
 	a.has(t, "Cache-Control", "no-store")
@@ -111,7 +111,7 @@ func TestDeviceAuthorization(t *testing.T) {
 
 // TestDeviceSignsIn runs the device flow of golang.org/x/oauth2 as it is.
 func TestDeviceSignsIn(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	ctx := context.WithValue(t.Context(), oauth2.HTTPClient, st.Client)
@@ -172,7 +172,7 @@ func TestDeviceSignsIn(t *testing.T) {
 }
 
 func TestDeviceConsentIsAskedEachTimeAndCanBeWithdrawn(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -208,7 +208,7 @@ func TestDeviceConsentIsAskedEachTimeAndCanBeWithdrawn(t *testing.T) {
 }
 
 func TestDevicePolls(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	other := newDeviceClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
@@ -247,7 +247,7 @@ func TestDevicePolls(t *testing.T) {
 
 // TestDeviceGrantOfOthers checks that a client without the grant sees what it saw before.
 func TestDeviceGrantOfOthers(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	plain := st.NewClient(t, nil)
 	for _, pair := range [][2]string{{plain.ID, plain.Secret}, {plain.ID, "wrong"}, {"nobody", "x"}} {
 		a := postToken(t, st, query("grant_type", deviceGrant, "device_code", "x", "client_id",
@@ -268,7 +268,7 @@ func TestDeviceGrantOfOthers(t *testing.T) {
 // TestMetadataNamesDeviceEndpoint registers the first client of a device soon after a program has
 // read the metadata.
 func TestMetadataNamesDeviceEndpoint(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	document := func() map[string]any {
 		return get(t, st.Stack, "/.well-known/oauth-authorization-server").object(t)
 	}
@@ -292,7 +292,7 @@ func TestMetadataNamesDeviceEndpoint(t *testing.T) {
 // TestGuessedUserCodes guesses until a limit is reached. It is that of the account, and nobody else
 // meets it.
 func TestGuessedUserCodes(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", "kofi@example.com")
@@ -331,7 +331,7 @@ func TestGuessedUserCodes(t *testing.T) {
 
 // TestDeviceCodesAreBounded requests device codes until the caller's limit.
 func TestDeviceCodesAreBounded(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	issued := 0
 	for range 60 {
@@ -354,7 +354,7 @@ func TestDeviceCodesAreBounded(t *testing.T) {
 
 // TestDevicePageKeepsForeignFormsOut sends forms of another account, page or browser.
 func TestDevicePageKeepsForeignFormsOut(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", "kofi@example.com")
@@ -387,7 +387,7 @@ func TestDevicePageKeepsForeignFormsOut(t *testing.T) {
 }
 
 func TestDeviceDecisionsAreRecorded(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st)
 	u := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const afterLogout = "https://app.example/out?a=b"
 
 // newLeavingClient registers a client to which people return after a logout.
-func newLeavingClient(t *testing.T, st *edgetest.IdentityStack) edgetest.Client {
+func newLeavingClient(t *testing.T, st *stacktest.IdentityStack) stacktest.Client {
 	t.Helper()
 	return newOpenIDClient(t, st, func(c *oauth.Client) {
 		c.Options.PostLogoutRedirectURIs = []string{afterLogout}
@@ -26,7 +26,7 @@ func newLeavingClient(t *testing.T, st *edgetest.IdentityStack) edgetest.Client 
 }
 
 // redeemed returns a member of the token response for a code.
-func redeemed(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code, member string) string {
+func redeemed(t *testing.T, st *stacktest.IdentityStack, c stacktest.Client, code, member string) string {
 	t.Helper()
 	a := redeem(t, st, c, code)
 	text, ok := a.object(t)[member].(string)
@@ -43,7 +43,7 @@ func (b *browser) leave(pairs ...string) page {
 }
 
 // isSignedIn checks whether the browser has a session.
-func (b *browser) isSignedIn(c edgetest.Client, want bool) {
+func (b *browser) isSignedIn(c stacktest.Client, want bool) {
 	b.t.Helper()
 	p := b.authorize(askedOpenID(c, "prompt", "none"))
 	if got := !strings.Contains(p.location, "login_required"); got != want {
@@ -52,7 +52,7 @@ func (b *browser) isSignedIn(c edgetest.Client, want bool) {
 }
 
 func TestLogoutWithOwnHint(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", kofi)
@@ -77,7 +77,7 @@ func TestLogoutWithOwnHint(t *testing.T) {
 }
 
 func TestLogoutAsks(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	other := newLeavingClient(t, st)
 	user := st.NewUser(t, "Rosa", rosa)
@@ -130,7 +130,7 @@ func TestLogoutAsks(t *testing.T) {
 }
 
 func TestLogoutHintOfFormerSession(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -146,7 +146,7 @@ func TestLogoutHintOfFormerSession(t *testing.T) {
 }
 
 func TestLogoutRedirectsNowhereElse(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	disabled := newLeavingClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
@@ -157,7 +157,7 @@ func TestLogoutRedirectsNowhereElse(t *testing.T) {
 		"no client":       {"post_logout_redirect_uri", afterLogout},
 		"unknown client":  {"post_logout_redirect_uri", afterLogout, "client_id", "x"},
 		"another uri":     {"post_logout_redirect_uri", afterLogout + "c", "id_token_hint", hint},
-		"redirect uri":    {"post_logout_redirect_uri", edgetest.RedirectURI, "id_token_hint", hint},
+		"redirect uri":    {"post_logout_redirect_uri", stacktest.RedirectURI, "id_token_hint", hint},
 		"script":          {"post_logout_redirect_uri", "javascript:alert(1)", "client_id", c.ID},
 		"disabled client": {"post_logout_redirect_uri", afterLogout, "client_id", disabled.ID},
 		"control":         {"post_logout_redirect_uri", afterLogout, "id_token_hint", hint, "state", "a\r\n"},
@@ -175,7 +175,7 @@ func TestLogoutRedirectsNowhereElse(t *testing.T) {
 }
 
 func TestLogoutByPost(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -195,7 +195,7 @@ func TestLogoutByPost(t *testing.T) {
 }
 
 func TestIDTokenHintOfUser(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c, other := newOpenIDClient(t, st, nil), newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", kofi)
@@ -223,13 +223,13 @@ func TestIDTokenHintOfUser(t *testing.T) {
 		"login_required")
 	login := stranger.authorize(askedOpenID(c, "id_token_hint", hint))
 	login.shows(t, 200, "/login")
-	stranger.send(login, "email", kofi, "password", edgetest.Password).failsWith(t, st, "login_required")
+	stranger.send(login, "email", kofi, "password", stacktest.Password).failsWith(t, st, "login_required")
 	login = stranger.authorize(askedOpenID(c, "id_token_hint", hint))
-	stranger.send(login, "email", rosa, "password", edgetest.Password).gets(t, st)
+	stranger.send(login, "email", rosa, "password", stacktest.Password).gets(t, st)
 }
 
 // verify decodes the claims of a JWT of the service.
-func verify(t *testing.T, st *edgetest.IdentityStack, jwt, typ string, claims any) {
+func verify(t *testing.T, st *stacktest.IdentityStack, jwt, typ string, claims any) {
 	t.Helper()
 	if _, err := st.Tokens.Verify(jwt, typ, claims); err != nil {
 		t.Fatalf("got %v of %s, want a JWT of type %s", err, jwt, typ)
@@ -237,7 +237,7 @@ func verify(t *testing.T, st *edgetest.IdentityStack, jwt, typ string, claims an
 }
 
 func TestTokensEndWithSession(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -323,7 +323,7 @@ func (l *listener) waits(t *testing.T, n int) []string {
 }
 
 func TestBackchannelLogout(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	l := newListener(t, 500, 302)
 	c := newOpenIDClient(t, st, func(c *oauth.Client) { c.Options.BackchannelLogoutURI = l.URL })
 	silent := newOpenIDClient(t, st, nil)
@@ -355,7 +355,7 @@ func TestBackchannelLogout(t *testing.T) {
 }
 
 // waitForMetric waits until a metric has a value.
-func waitForMetric(t *testing.T, st *edgetest.IdentityStack, name string, want float64) {
+func waitForMetric(t *testing.T, st *stacktest.IdentityStack, name string, want float64) {
 	t.Helper()
 	var got float64
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

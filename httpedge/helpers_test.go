@@ -12,18 +12,18 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // start starts a stack before a provider that has an response for everything, unless options name
 // another.
-func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
+func start(t *testing.T, options ...stacktest.Option) *stacktest.Stack {
 	t.Helper()
-	return edgetest.New(t, append([]edgetest.Option{withProvider(edgetest.NewProvider())},
+	return stacktest.New(t, append([]stacktest.Option{withProvider(stacktest.NewProvider())},
 		options...)...)
 }
 
-func withProvider(p geo.Provider) edgetest.Option {
+func withProvider(p geo.Provider) stacktest.Option {
 	return func(c *stack.Config) { c.Lookups.Provider = p }
 }
 
@@ -36,7 +36,7 @@ type response struct {
 }
 
 // send does one request; headers are name, value, name, value…
-func send(t *testing.T, st *edgetest.Stack, method, target, body string,
+func send(t *testing.T, st *stacktest.Stack, method, target, body string,
 	headers ...string) response {
 	t.Helper()
 	req, err := http.NewRequest(method, target, strings.NewReader(body))
@@ -53,12 +53,12 @@ func send(t *testing.T, st *edgetest.Stack, method, target, body string,
 	return read(t, res)
 }
 
-func get(t *testing.T, st *edgetest.Stack, path string, headers ...string) response {
+func get(t *testing.T, st *stacktest.Stack, path string, headers ...string) response {
 	t.Helper()
 	return send(t, st, "GET", st.URL+path, "", headers...)
 }
 
-func postBulk(t *testing.T, st *edgetest.Stack, body string) response {
+func postBulk(t *testing.T, st *stacktest.Stack, body string) response {
 	t.Helper()
 	return send(t, st, "POST", st.URL+"/api/bulk", body, "Content-Type", "application/json")
 }
@@ -113,7 +113,7 @@ type raw struct {
 	r *bufio.Reader
 }
 
-func dial(t *testing.T, st *edgetest.Stack) *raw {
+func dial(t *testing.T, st *stacktest.Stack) *raw {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(st.URL, "http://"))
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // BenchmarkClientCredentials is the token endpoint without a network: 32 goroutines a processor,
 // each of which waits until its token is durable.
 func BenchmarkClientCredentials(b *testing.B) {
-	st := edgetest.NewIdentity(b)
+	st := stacktest.NewIdentity(b)
 	client := st.NewClient(b, nil)
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client.ID},
 		"client_secret": {client.Secret}}.Encode()
@@ -46,7 +46,7 @@ func BenchmarkClientCredentials(b *testing.B) {
 
 // BenchmarkIntrospect asks about one access token in use, with the client's secret in the body.
 func BenchmarkIntrospect(b *testing.B) {
-	st := edgetest.NewIdentity(b)
+	st := stacktest.NewIdentity(b)
 	client, user := st.NewClient(b, nil), st.NewUser(b, "Rosa", rosa)
 	token := sealTokens(b, st, client.ID, user.ID, 1)[0]
 	form := url.Values{"token": {token}, "client_id": {client.ID},

@@ -7,11 +7,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // serveOne answers a request that was never on a wire, so that everything can be in it.
-func serveOne(st *edgetest.IdentityStack, method, target, body string,
+func serveOne(st *stacktest.IdentityStack, method, target, body string,
 	headers ...string) *fasthttp.Response {
 	var ctx fasthttp.RequestCtx
 	ctx.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
@@ -27,7 +27,7 @@ func serveOne(st *edgetest.IdentityStack, method, target, body string,
 }
 
 // sane checks what holds for every response.
-func sane(t *testing.T, st *edgetest.IdentityStack, r *fasthttp.Response) {
+func sane(t *testing.T, st *stacktest.IdentityStack, r *fasthttp.Response) {
 	t.Helper()
 	if r.StatusCode() >= 500 {
 		t.Errorf("got %d %s, want no failure of the service", r.StatusCode(), r.Body())
@@ -38,13 +38,13 @@ func sane(t *testing.T, st *edgetest.IdentityStack, r *fasthttp.Response) {
 	}
 	own := strings.HasPrefix(location, "/") && !strings.HasPrefix(location, "//") &&
 		!strings.HasPrefix(location, `/\`)
-	if location != "" && !own && !strings.HasPrefix(location, edgetest.RedirectURI+"&") {
+	if location != "" && !own && !strings.HasPrefix(location, stacktest.RedirectURI+"&") {
 		t.Errorf("got a redirect to %q, want one to a page of ours or to the client", location)
 	}
 }
 
 func FuzzTokenEndpoints(f *testing.F) {
-	st := edgetest.NewIdentity(f)
+	st := stacktest.NewIdentity(f)
 	c := st.NewClient(f, nil)
 	good := query(credentials(c)...).Encode()
 	f.Add("/oauth/token", good, "")
@@ -71,7 +71,7 @@ func FuzzTokenEndpoints(f *testing.F) {
 }
 
 func FuzzProfile(f *testing.F) {
-	st := edgetest.NewIdentity(f)
+	st := stacktest.NewIdentity(f)
 	f.Add("Bearer x")
 	f.Add("Bearer gtat_" + strings.Repeat("a", 63))
 	f.Add("\xff Bearer")
@@ -86,7 +86,7 @@ func FuzzProfile(f *testing.F) {
 }
 
 func FuzzBrowserFlow(f *testing.F) {
-	st := edgetest.NewIdentity(f)
+	st := stacktest.NewIdentity(f)
 	c := st.NewClient(f, nil)
 	good := asked(c).Encode()
 	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout",

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -35,8 +35,8 @@ func query(pairs ...string) url.Values {
 }
 
 // asked returns the query of an ordinary authorization request of c; more overrides it.
-func asked(c edgetest.Client, more ...string) url.Values {
-	q := query("response_type", "code", "client_id", c.ID, "redirect_uri", edgetest.RedirectURI,
+func asked(c stacktest.Client, more ...string) url.Values {
+	q := query("response_type", "code", "client_id", c.ID, "redirect_uri", stacktest.RedirectURI,
 		"scope", "view-user",
 		"state", "s t&ä", "code_challenge", challenge(), "code_challenge_method", "S256")
 	for i := 0; i < len(more); i += 2 {
@@ -51,13 +51,13 @@ func asked(c edgetest.Client, more ...string) url.Values {
 // browser keeps cookies and follows no redirect by itself.
 type browser struct {
 	t      *testing.T
-	st     *edgetest.IdentityStack
+	st     *stacktest.IdentityStack
 	client *http.Client
 	jar    *cookiejar.Jar
 	pairs  *pairs // holds up what sendTwice sends; nil = nothing does
 }
 
-func newBrowser(t *testing.T, st *edgetest.IdentityStack) *browser {
+func newBrowser(t *testing.T, st *stacktest.IdentityStack) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -228,9 +228,9 @@ func (p page) shows(t *testing.T, status int, path string) {
 
 // returns checks that the browser is sent to the client and gives back the parameters that were
 // added.
-func (p page) returns(t *testing.T, st *edgetest.IdentityStack) url.Values {
+func (p page) returns(t *testing.T, st *stacktest.IdentityStack) url.Values {
 	t.Helper()
-	rest, ok := strings.CutPrefix(p.location, edgetest.RedirectURI+"&")
+	rest, ok := strings.CutPrefix(p.location, stacktest.RedirectURI+"&")
 	if !ok {
 		t.Fatalf("got %d at %s to %q: %s, want a redirect to the client", p.status, p.path,
 			p.location, p.body)
@@ -247,7 +247,7 @@ func (p page) returns(t *testing.T, st *edgetest.IdentityStack) url.Values {
 }
 
 // gets checks that the client got a code and returns it.
-func (p page) gets(t *testing.T, st *edgetest.IdentityStack) string {
+func (p page) gets(t *testing.T, st *stacktest.IdentityStack) string {
 	t.Helper()
 	q := p.returns(t, st)
 	if q.Get("code") == "" || len(q) != 3 {
@@ -257,7 +257,7 @@ func (p page) gets(t *testing.T, st *edgetest.IdentityStack) string {
 }
 
 // failsWith checks that the client got an error.
-func (p page) failsWith(t *testing.T, st *edgetest.IdentityStack, code string) {
+func (p page) failsWith(t *testing.T, st *stacktest.IdentityStack, code string) {
 	t.Helper()
 	q := p.returns(t, st)
 	if q.Get("error") != code || q.Get("error_description") == "" || q.Has("code") {
@@ -270,18 +270,18 @@ func (b *browser) signIn(q url.Values, email string) page {
 	b.t.Helper()
 	login := b.get("/oauth/authorize?" + q.Encode())
 	login.shows(b.t, 200, "/login")
-	return b.send(login, "email", email, "password", edgetest.Password)
+	return b.send(login, "email", email, "password", stacktest.Password)
 }
 
 // redeem exchanges a code and returns the response.
-func redeem(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code string) response {
+func redeem(t *testing.T, st *stacktest.IdentityStack, c stacktest.Client, code string) response {
 	t.Helper()
 	return postToken(t, st, query("grant_type", "authorization_code", "code", code, "redirect_uri",
-		edgetest.RedirectURI,
+		stacktest.RedirectURI,
 		"client_id", c.ID, "client_secret", c.Secret, "code_verifier", verifier))
 }
 
-func postToken(t *testing.T, st *edgetest.IdentityStack, form url.Values,
+func postToken(t *testing.T, st *stacktest.IdentityStack, form url.Values,
 	headers ...string) response {
 	t.Helper()
 	return send(t, st.Stack, "POST", st.URL+"/oauth/token", form.Encode(),

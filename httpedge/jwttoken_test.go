@@ -9,11 +9,11 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // opened checks an access token with the service's public keys and returns its claims.
-func opened(t *testing.T, st *edgetest.IdentityStack, token string) oauth.JWTAccessToken {
+func opened(t *testing.T, st *stacktest.IdentityStack, token string) oauth.JWTAccessToken {
 	t.Helper()
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256})
 	if err != nil {
@@ -38,7 +38,7 @@ func opened(t *testing.T, st *edgetest.IdentityStack, token string) oauth.JWTAcc
 }
 
 func TestAccessTokenAsJWT(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.Options.JWTAccessTokens = true })
 	u := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -116,7 +116,7 @@ func TestAccessTokenAsJWT(t *testing.T) {
 }
 
 // idTokenWith returns a JWT of the service with these claims and the type of id_tokens.
-func idTokenWith(t *testing.T, st *edgetest.IdentityStack, claims oauth.JWTAccessToken) string {
+func idTokenWith(t *testing.T, st *stacktest.IdentityStack, claims oauth.JWTAccessToken) string {
 	t.Helper()
 	jwt, err := st.Tokens.Sign(t.Context(), "RS256", "JWT", claims)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge/lookups"
 )
 
@@ -33,7 +33,7 @@ func keyFile(t testing.TB, names ...string) (file string, keys []string) {
 }
 
 // askAll sends a request to each endpoint of lookups.
-func askAll(t *testing.T, st *edgetest.Stack, headers ...string) []response {
+func askAll(t *testing.T, st *stacktest.Stack, headers ...string) []response {
 	t.Helper()
 	json := append([]string{"Content-Type", "application/json"}, headers...)
 	text := append([]string{"Content-Type", "text/plain"}, headers...)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // attack uses up the attempts that unknown browsers have at an account, as others do.
@@ -61,12 +61,12 @@ func TestOwnerUnderAttackSignsInByCode(t *testing.T) {
 	}
 	p = b.send(p, "email", rosa, "password", "wrong wrong wrong")
 	p.shows(t, 422, "/login")
-	p = b.send(p, "email", rosa, "password", edgetest.Password)
+	p = b.send(p, "email", rosa, "password", stacktest.Password)
 	p.shows(t, 200, "/consent")
 	b.send(p, "decision", "allow").gets(t, st.IdentityStack)
 
 	p = old.get("/login")
-	old.send(p, "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
+	old.send(p, "email", rosa, "password", stacktest.Password).shows(t, 200, "/me")
 	if n := st.mail.Count(); n != 0 {
 		t.Errorf("got %d more messages, want none", n)
 	}

@@ -13,13 +13,13 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/mmdbtest"
 )
 
 func TestLookupIsCached(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	st := start(t, withProvider(provider))
 	const want = `{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4","location":{"continent":"","country":"Testland",` +
 		`"countryCode":"TL","regionName":"","city":"8.8.8.8","zip":"","lat":1.5,"lon":-2.25,"timezone":"Etc/UTC",` +
@@ -91,7 +91,7 @@ func TestInvalidQueries(t *testing.T) {
 }
 
 func TestNotFoundIsCachedForAMinute(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
 		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}},
 			nil
@@ -108,7 +108,7 @@ func TestNotFoundIsCachedForAMinute(t *testing.T) {
 }
 
 func TestLookupFailuresAreNotCached(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
 		return geo.Answer{},
 			errors.New("down")
@@ -163,7 +163,7 @@ func TestCachedQueriesAreCopies(t *testing.T) {
 }
 
 func TestLookupWithTheSimulator(t *testing.T) {
-	st := edgetest.New(t)
+	st := stacktest.New(t)
 	for range 2 {
 		a := get(t, st, "/api/lookup?q=8.8.8.8")
 		if a.status != 200 || !strings.Contains(a.body, "(simulated)") {
@@ -191,11 +191,11 @@ func TestInternalNamesAreNotFound(t *testing.T) {
 		}
 		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}
-	for name, option := range map[string]edgetest.Option{
+	for name, option := range map[string]stacktest.Option{
 		"the source": func(c *stack.Config) { c.Lookups.Upstream.Tier = "" },
 		"a fallback": func(c *stack.Config) {
-			c.Lookups.Provider = edgetest.NewProvider()
-			c.Lookups.Provider.(*edgetest.Provider).Ask = func(context.Context,
+			c.Lookups.Provider = stacktest.NewProvider()
+			c.Lookups.Provider.(*stacktest.Provider).Ask = func(context.Context,
 				geo.Query) (geo.Answer, error) {
 				return geo.Answer{}, fmt.Errorf("planted: %w", geo.ErrForbidden)
 			}
@@ -203,7 +203,7 @@ func TestInternalNamesAreNotFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked.Clear()
-			st := edgetest.New(t, option, func(c *stack.Config) {
+			st := stacktest.New(t, option, func(c *stack.Config) {
 				c.Lookups.Files = mmdb.Config{Files: []string{city}, Resolver: resolver}
 				c.TrustedProxies = prefixes(t, "127.0.0.1/32")
 			})
@@ -234,7 +234,7 @@ func TestInternalNamesAreNotFound(t *testing.T) {
 func TestLookupInFiles(t *testing.T) {
 	city := filepath.Join(t.TempDir(), "city.mmdb")
 	mmdbtest.WriteCity(t, city, map[string]geo.Location{"8.8.0.0/16": {City: "Boxford"}})
-	st := edgetest.New(t, func(c *stack.Config) {
+	st := stacktest.New(t, func(c *stack.Config) {
 		c.Lookups.Upstream.Tier, c.Lookups.Files = "", mmdb.Config{Files: []string{city}}
 	})
 	for _, c := range []struct {

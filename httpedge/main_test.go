@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 		metrics     = "the metrics of one server"
 		shutdown    = "one server stops"
 	)
-	os.Exit(edgetest.Run(m, map[string]string{
+	os.Exit(stacktest.Run(m, map[string]string{
 		"TestAdmittedProfileAllocatesNothing":        allocations,
 		"TestCacheHitAllocatesNothing":               allocations,
 		"TestCachedBulkAllocatesLittle":              allocations,

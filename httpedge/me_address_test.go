@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"gatehouse/actors/account"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestNoAddressChangeWithoutMessenger(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)
 	if strings.Contains(p.body, `href="/me/email"`) ||
@@ -42,15 +42,15 @@ func TestAddressChange(t *testing.T) {
 		"not-the-password")
 	p.shows(t, 422, "/me/email")
 	p.says(t, "This is not your password.", `value="new@example.com"`)
-	b.send(b.get("/me/email"), "email", "new", "current_password", edgetest.Password).shows(t, 422,
+	b.send(b.get("/me/email"), "email", "new", "current_password", stacktest.Password).shows(t, 422,
 		"/me/email")
-	b.send(b.get("/me/email"), "email", ada, "current_password", edgetest.Password).shows(t, 422,
+	b.send(b.get("/me/email"), "email", ada, "current_password", stacktest.Password).shows(t, 422,
 		"/me/email")
 	if st.mail.Count() != 0 {
 		t.Error("got a message, want none yet")
 	}
 	p = b.send(b.get("/me/email"), "email", "new@example.com", "current_password",
-		edgetest.Password)
+		stacktest.Password)
 	p.shows(t, 200, "/me/email/verify")
 	code := st.mail.Next(t, "new@example.com")
 	b.send(p, "code", wrong(code.Code)).shows(t, 422, "/me/email/verify")
@@ -64,7 +64,7 @@ func TestAddressChange(t *testing.T) {
 	b.get("/me/email/verify").shows(t, 200, "/me/email")
 
 	p = b.send(b.get("/me/phone"), "phone_number", "+1 (415) 555-0123", "current_password",
-		edgetest.Password)
+		stacktest.Password)
 	p.shows(t, 200, "/me/phone/verify")
 	code = st.mail.Next(t, idaPhone)
 	if code.Kind != account.ChangeCode || code.Channel != account.SMS {
@@ -73,10 +73,10 @@ func TestAddressChange(t *testing.T) {
 	p = b.send(p, "code", code.Code)
 	p.says(t, "Your phone number is changed.", idaPhone[1:])
 	fresh := newBrowser(t, st.IdentityStack)
-	fresh.send(fresh.get("/login"), "email", ada, "password", edgetest.Password).shows(t, 422,
+	fresh.send(fresh.get("/login"), "email", ada, "password", stacktest.Password).shows(t, 422,
 		"/login")
 	fresh.send(fresh.get("/login"), "email", "NEW@example.com", "password",
-		edgetest.Password).shows(t, 200, "/me")
+		stacktest.Password).shows(t, 200, "/me")
 }
 
 func TestAddressChangeHidesOtherAccounts(t *testing.T) {
@@ -86,9 +86,9 @@ func TestAddressChangeHidesOtherAccounts(t *testing.T) {
 	late := st.NewUser(t, "Late", "late@example.com")
 	b, _ := atHome(t, st.IdentityStack, ada)
 	free := b.send(b.get("/me/email"), "email", "xx@example.com", "current_password",
-		edgetest.Password)
+		stacktest.Password)
 	taken := b.send(b.get("/me/email"), "email", "bo@example.com", "current_password",
-		edgetest.Password)
+		stacktest.Password)
 	free.shows(t, 200, "/me/email/verify")
 	taken.shows(t, 200, "/me/email/verify")
 	if m := st.mail.Next(t, "bo@example.com"); m.Kind != account.AccountExists || m.Code != "" {
@@ -121,7 +121,7 @@ func TestCodeOfAnotherAccountIsRefused(t *testing.T) {
 	p.shows(t, 200, "/me/email/verify")
 	action, fields := p.form(t)
 	fields.Set("code", "246810")
-	b.send(b.get("/login"), "email", "bo@example.com", "password", edgetest.Password).shows(t, 200,
+	b.send(b.get("/login"), "email", "bo@example.com", "password", stacktest.Password).shows(t, 200,
 		"/me")
 	b.open("POST", action, fields).shows(t, 200, "/me/email")
 	b.open("POST", "/me/email/resend", fields).shows(t, 200, "/me/email")

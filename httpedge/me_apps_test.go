@@ -9,10 +9,10 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
-func (b *browser) letIn(c edgetest.Client, more ...string) string {
+func (b *browser) letIn(c stacktest.Client, more ...string) string {
 	b.t.Helper()
 	p := b.get("/oauth/authorize?" + asked(c, more...).Encode())
 	if path, _, _ := strings.Cut(p.path, "?"); path == "/accounts" {
@@ -27,13 +27,13 @@ func (b *browser) letIn(c edgetest.Client, more ...string) string {
 	return redeem(b.t, b.st, c, code).object(b.t)["access_token"].(string)
 }
 
-func profileStatus(t *testing.T, st *edgetest.IdentityStack, token string) int {
+func profileStatus(t *testing.T, st *stacktest.IdentityStack, token string) int {
 	t.Helper()
 	return send(t, st.Stack, "GET", st.URL+"/api/user", "", "Authorization", "Bearer "+token).status
 }
 
 func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) {
 		c.Name, c.URI = "Atlas <maps>", "https://atlas.example/about?a=1&b=2"
@@ -80,10 +80,10 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 // TestManyAppsArePaged keeps the page of the account small: it has those that were used last, the
 // newest first.
 func TestManyAppsArePaged(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	ada1 := st.NewUser(t, "Ada", ada)
 	const count = 30
-	var clients [count]edgetest.Client
+	var clients [count]stacktest.Client
 	now := time.Now()
 	for i := range clients {
 		clients[i] = st.NewClient(t, func(c *oauth.Client) { c.Name = fmt.Sprintf("App %02d", i) })
@@ -152,13 +152,13 @@ func appRange(from, to int) []string {
 }
 
 func TestConsentShowsEarlierGrants(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.URI = "https://atlas.example/" })
 	approved := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	b, _ := atHome(t, st, ada)
 	first := b.letIn(c)
-	ask := func(c edgetest.Client) page {
+	ask := func(c stacktest.Client) page {
 		p := b.get("/oauth/authorize?" + asked(c, "scope", "view-user detail-user").Encode())
 		_, id, _ := strings.Cut(p.body, `name="account" value="`)
 		id, _, _ = strings.Cut(id, `"`)
@@ -182,13 +182,13 @@ func TestConsentShowsEarlierGrants(t *testing.T) {
 }
 
 func TestSessionsAreShownAndEnded(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	phone := newBrowser(t, st)
 	login := phone.get("/login")
 	_, fields := login.form(t)
 	fields.Set("email", ada)
-	fields.Set("password", edgetest.Password)
+	fields.Set("password", stacktest.Password)
 	phone.once("POST", "/login", fields, "User-Agent", "Mozilla/5.0 (iPhone) Safari/605")
 	away, _ := atHome(t, st, ada)
 	b, p := atHome(t, st, ada)
@@ -232,7 +232,7 @@ func sessionIDs(p page) []string {
 }
 
 func TestSessionOfAnotherIsNotEnded(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	st.NewUser(t, "Bo", "bo@example.com")
 	bo, p := atHome(t, st, "bo@example.com")
@@ -244,7 +244,7 @@ func TestSessionOfAnotherIsNotEnded(t *testing.T) {
 // TestManySessionsArePaged signs in more often than a person may be signed in. The session that was
 // used the longest time ago ends with each new one, and the pages show each of the others once.
 func TestManySessionsArePaged(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	first, _ := atHome(t, st, ada)
 	second, _ := atHome(t, st, ada)

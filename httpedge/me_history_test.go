@@ -12,7 +12,7 @@ import (
 
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 var (
@@ -31,7 +31,7 @@ func historyOf(p page) (sentences, lines []string) {
 
 // TestHistoryInPlainWords shows events of each kind to the person whom they are about.
 func TestHistoryInPlainWords(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u, other := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, func(c *oauth.Client) { c.Name = "<Atlas> & Sons" })
 	b, _ := atHome(t, st, ada)
@@ -129,7 +129,7 @@ func TestHistoryInPlainWords(t *testing.T) {
 
 // TestHistoryIsPaged goes from page to page by links. Nobody sees events of others.
 func TestHistoryIsPaged(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	b, p := atHome(t, st, ada)

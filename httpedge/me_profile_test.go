@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestProfileIsEdited(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	b, _ := atHome(t, st, ada)
@@ -45,7 +45,7 @@ func TestProfileIsEdited(t *testing.T) {
 }
 
 func TestInvalidProfile(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	other := st.NewUser(t, "Bo", "bo@example.com")
 	other.Username = "Bo_Builds"

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestPasswordIsChanged(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, nil)
 	away, _ := atHome(t, st, ada)
@@ -19,22 +19,22 @@ func TestPasswordIsChanged(t *testing.T) {
 	for _, wrong := range []struct{ current, next, says string }{
 		{"", newWord, "Enter your password."},
 		{"not-the-password", newWord, "This is not your password."},
-		{edgetest.Password, "", "Enter a new password."},
-		{edgetest.Password, "short", "The new password must have at least 10 characters."},
-		{edgetest.Password, edgetest.Password, "The new password is the one that you have now."},
-		{edgetest.Password, "my-ada@example.com-1", "The new password must not contain"},
+		{stacktest.Password, "", "Enter a new password."},
+		{stacktest.Password, "short", "The new password must have at least 10 characters."},
+		{stacktest.Password, stacktest.Password, "The new password is the one that you have now."},
+		{stacktest.Password, "my-ada@example.com-1", "The new password must not contain"},
 		{strings.Repeat("x", 5000), newWord, "This is not your password."},
 	} {
 		p := b.send(b.get("/me/password"), "current_password", wrong.current, "new_password",
 			wrong.next)
 		p.shows(t, 422, "/me/password")
 		p.says(t, wrong.says)
-		if strings.Contains(p.body, newWord) || strings.Contains(p.body, edgetest.Password) {
+		if strings.Contains(p.body, newWord) || strings.Contains(p.body, stacktest.Password) {
 			t.Errorf("got %s, want no password in it", p.body)
 		}
 	}
 	before := b.cookies()["gatehouse"]
-	p := b.send(b.get("/me/password"), "current_password", edgetest.Password, "new_password",
+	p := b.send(b.get("/me/password"), "current_password", stacktest.Password, "new_password",
 		newWord)
 	p.shows(t, 200, "/me")
 	if stolen := newBrowser(t, st).once("GET", "/me", nil, "Cookie",
@@ -48,13 +48,13 @@ func TestPasswordIsChanged(t *testing.T) {
 	away.get("/me").shows(t, 200, "/login")
 	b.get("/me").shows(t, 200, "/me")
 	fresh := newBrowser(t, st)
-	fresh.send(fresh.get("/login"), "email", ada, "password", edgetest.Password).shows(t, 422,
+	fresh.send(fresh.get("/login"), "email", ada, "password", stacktest.Password).shows(t, 422,
 		"/login")
 	fresh.send(fresh.get("/login"), "email", ada, "password", newWord).shows(t, 200, "/me")
 }
 
 func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	jar := b.cookies()
@@ -76,7 +76,7 @@ func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
 }
 
 func TestDeletedAccountIsGone(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, nil)
 	away, _ := atHome(t, st, ada)
@@ -84,14 +84,14 @@ func TestDeletedAccountIsGone(t *testing.T) {
 	token := b.letIn(c)
 	p := b.get("/me/delete")
 	p.shows(t, 200, "/me/delete")
-	b.send(p, "current_password", edgetest.Password).shows(t, 422, "/me/delete")
+	b.send(p, "current_password", stacktest.Password).shows(t, 422, "/me/delete")
 	b.send(b.get("/me/delete"), "confirm", "delete").says(t, "Enter your password.")
 	b.send(b.get("/me/delete"), "confirm", "delete", "current_password", "not-the-password").says(t,
 		"This is not your password.")
 	if got := profileStatus(t, st, token); got != 200 {
 		t.Fatalf("before: got %d, want 200", got)
 	}
-	p = b.send(b.get("/me/delete"), "confirm", "delete", "current_password", edgetest.Password)
+	p = b.send(b.get("/me/delete"), "confirm", "delete", "current_password", stacktest.Password)
 	p.shows(t, 200, "/me/deleted")
 	p.says(t, "Your account is deleted")
 	if jar := b.cookies(); jar["gatehouse"] != "" || jar["gatehouse-known"] != "" {
@@ -104,7 +104,7 @@ func TestDeletedAccountIsGone(t *testing.T) {
 	if _, err := st.Store.User(t.Context(), u.ID); err == nil {
 		t.Error("got the user, want none")
 	}
-	b.send(b.get("/login"), "email", ada, "password", edgetest.Password).shows(t, 422, "/login")
+	b.send(b.get("/login"), "email", ada, "password", stacktest.Password).shows(t, 422, "/login")
 	newBrowser(t, st).get(p.path).shows(t, 200, "/login") // the goodbye is for this browser
 	st.NewUser(t, "Ada again", ada)
 }
@@ -166,13 +166,13 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 		{"/me/apps", "/me", query("client_id", c.ID)},
 		{"/me/sessions", "/me", query("all", "true")},
 		{"/me/password", "/me/password",
-			query("current_password", edgetest.Password, "new_password", newWord)},
+			query("current_password", stacktest.Password, "new_password", newWord)},
 		{"/me/email", "/me/email",
-			query("email", "mallory2@example.com", "current_password", edgetest.Password)},
+			query("email", "mallory2@example.com", "current_password", stacktest.Password)},
 		{"/me/phone", "/me/phone",
-			query("phone_number", idaPhone, "current_password", edgetest.Password)},
+			query("phone_number", idaPhone, "current_password", stacktest.Password)},
 		{"/me/delete", "/me/delete",
-			query("confirm", "delete", "current_password", edgetest.Password)},
+			query("confirm", "delete", "current_password", stacktest.Password)},
 	} {
 		own := b.get(form.page).formTo(t, form.page).fields.Get("form_token")
 		hers := mallory.get(form.page).formTo(t, form.page).fields.Get("form_token")
@@ -207,11 +207,11 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 // TestPasswordFormWorksOnce sends the form for a new password again after it has changed the
 // password.
 func TestPasswordFormWorksOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	p := b.get("/me/password")
-	b.send(p, "current_password", edgetest.Password, "new_password", newWord).shows(t, 200, "/me")
-	b.send(p, "current_password", newWord, "new_password", edgetest.Password).shows(t, 403,
+	b.send(p, "current_password", stacktest.Password, "new_password", newWord).shows(t, 200, "/me")
+	b.send(p, "current_password", newWord, "new_password", stacktest.Password).shows(t, 403,
 		"/me/password")
 }

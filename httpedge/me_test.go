@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const ada = "ada@example.com"
 
 // atHome signs a new browser in, which comes to the account's page.
-func atHome(t *testing.T, st *edgetest.IdentityStack, email string) (*browser, page) {
+func atHome(t *testing.T, st *stacktest.IdentityStack, email string) (*browser, page) {
 	t.Helper()
 	b := newBrowser(t, st)
-	p := b.send(b.get("/login"), "email", email, "password", edgetest.Password)
+	p := b.send(b.get("/login"), "email", email, "password", stacktest.Password)
 	p.shows(t, 200, "/me")
 	return b, p
 }
@@ -56,7 +56,7 @@ func TestSignInReturnsToTheAccount(t *testing.T) {
 		}
 	}
 	p := b.get("/login?return_to=https://evil.example/")
-	b.send(p, "email", ada, "password", edgetest.Password).shows(t, 200, "/me")
+	b.send(p, "email", ada, "password", stacktest.Password).shows(t, 200, "/me")
 	for path, to := range map[string]string{"/me/apps": "/me/apps", "/me/sessions": "/me/sessions",
 		"/me/email/resend": "/me/email", "/login": "/login"} {
 		b.get(path).shows(t, 200, to)
@@ -66,11 +66,11 @@ func TestSignInReturnsToTheAccount(t *testing.T) {
 // sessionIDs returns the values of the buttons that end sessions.
 // TestSessionOfAnotherIsNotEnded by its name.
 func TestChooserSwitchesAndSignsOut(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, nil)
 	b, p := atHome(t, st, ada)
-	b.send(b.get("/login"), "email", "bo@example.com", "password", edgetest.Password).says(t,
+	b.send(b.get("/login"), "email", "bo@example.com", "password", stacktest.Password).says(t,
 		"bo@example.com")
 	stale := p.formTo(t, "/me").fields
 	b.open("POST", "/me", stale).shows(t, 403, "/me") // of the other account
@@ -106,7 +106,7 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 // TestCodeOfAnotherAccountIsRefused in a browser that has several. TestSensitiveFormsAreSingleUse:
 // who sends one again, by going back, has to look at it again.
 func TestNoticesAreBoundToTheBrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)
 	saved := b.sendTo(p, "/me", "name", "Ada L")

@@ -12,7 +12,7 @@ import (
 
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const agentURL, agentReturn = "https://agent.example/client.json", "http://localhost:4711/cb"
@@ -53,7 +53,7 @@ func agentDocument(redirect string) string {
 		`"],"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"]}`
 }
 
-func withDocuments(d *documents) edgetest.Option {
+func withDocuments(d *documents) stacktest.Option {
 	return func(c *stack.Config) { c.Identity.ClientMetadata, c.Identity.Fetcher = true, d }
 }
 
@@ -71,7 +71,7 @@ func (d *documents) count() int {
 
 func TestClientOfMetadataDocument(t *testing.T) {
 	d := &documents{texts: map[string]string{agentURL: agentDocument(agentReturn)}}
-	st := edgetest.NewIdentity(t, withDocuments(d))
+	st := stacktest.NewIdentity(t, withDocuments(d))
 	st.NewUser(t, "Rosa", rosa)
 	api := st.NewClient(t, func(c *oauth.Client) { c.IntrospectAny = true })
 	const other = "http://localhost:9999/cb" // another port
@@ -81,7 +81,7 @@ func TestClientOfMetadataDocument(t *testing.T) {
 	if login.shows(t, 200, "/login"); d.count() != 0 {
 		t.Errorf("got %d requests before the sign-in, want none", d.count())
 	}
-	consent := b.send(login, "email", rosa, "password", edgetest.Password)
+	consent := b.send(login, "email", rosa, "password", stacktest.Password)
 	consent.shows(t, 200, "/consent")
 	for _, words := range []string{"Agent", "agent.example", "http://localhost:9999", "your computer"} {
 		if !strings.Contains(consent.body, words) {
@@ -121,10 +121,10 @@ func TestClientOfMetadataDocument(t *testing.T) {
 // describes before they have seen its consent page.
 func TestStrangersDocumentDoesNotRedirect(t *testing.T) {
 	d := &documents{texts: map[string]string{agentURL: agentDocument(agentReturn)}}
-	st := edgetest.NewIdentity(t, withDocuments(d))
+	st := stacktest.NewIdentity(t, withDocuments(d))
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password)
+	b.send(b.get("/login"), "email", rosa, "password", stacktest.Password)
 	for _, more := range [][]string{{"prompt", "none"}, {"scope", "nonsense"}} {
 		b.authorize(askedByAgent("http://127.0.0.1:9999/cb", more...)).shows(t, 400, "/oauth/authorize")
 	}
@@ -135,7 +135,7 @@ func TestStrangersDocumentDoesNotRedirect(t *testing.T) {
 func TestChangedDocumentNeedsConsent(t *testing.T) {
 	const first, second = "https://agent.example/a", "https://agent.example/b"
 	d := &documents{texts: map[string]string{agentURL: agentDocument(first)}}
-	st := edgetest.NewIdentity(t, withDocuments(d))
+	st := stacktest.NewIdentity(t, withDocuments(d))
 	user := st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", kofi)
 	code := func(p page, redirect string) {
@@ -169,7 +169,7 @@ func TestChangedDocumentNeedsConsent(t *testing.T) {
 
 func TestMetadataDocumentsThatAreRefused(t *testing.T) {
 	d := &documents{texts: map[string]string{}}
-	st := edgetest.NewIdentity(t, withDocuments(d))
+	st := stacktest.NewIdentity(t, withDocuments(d))
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	b.signIn(asked(st.NewClient(t, nil)), rosa)
@@ -195,6 +195,6 @@ func TestMetadataDocumentsThatAreRefused(t *testing.T) {
 }
 
 func TestMetadataDocumentsAreOff(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	newBrowser(t, st).authorize(askedByAgent(agentReturn)).shows(t, 400, "/oauth/authorize")
 }

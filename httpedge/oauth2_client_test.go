@@ -9,20 +9,20 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // TestGoOAuth2Client runs golang.org/x/oauth2 as it is, with the client's credentials in both
 // places.
 func TestGoOAuth2Client(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	ctx := context.WithValue(t.Context(), oauth2.HTTPClient, st.Client)
 	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams,
 		oauth2.AuthStyleAutoDetect} {
 		config := oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret,
-			RedirectURL: edgetest.RedirectURI, Scopes: []string{"view-user"},
+			RedirectURL: stacktest.RedirectURI, Scopes: []string{"view-user"},
 			Endpoint: oauth2.Endpoint{AuthURL: st.URL + "/oauth/authorize",
 				TokenURL: st.URL + "/oauth/token", AuthStyle: style}}
 		pkce := oauth2.GenerateVerifier()

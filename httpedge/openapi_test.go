@@ -16,7 +16,7 @@ import (
 
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // described checks every response that passes through it against the OpenAPI document that the
@@ -37,7 +37,7 @@ func init() {
 }
 
 // describe makes st.Client check every response.
-func describe(t *testing.T, st *edgetest.Stack) *described {
+func describe(t *testing.T, st *stacktest.Stack) *described {
 	t.Helper()
 	a := get(t, st, "/openapi.yaml")
 	a.has(t, "Content-Type", "application/yaml")
@@ -125,7 +125,7 @@ func (d *described) covers(answers ...string) {
 }
 
 func TestLookupsMatchOpenAPI(t *testing.T) {
-	st := edgetest.New(t)
+	st := stacktest.New(t)
 	d := describe(t, st)
 	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup?q=example.com",
 		"/api/lookup", "/api/lookup?q=10.0.0.1", "/api/my-ip", "/openapi.yaml",
@@ -154,7 +154,7 @@ func TestLookupsMatchOpenAPI(t *testing.T) {
 }
 
 func TestIdentityEndpointsMatchOpenAPI(t *testing.T) {
-	st := edgetest.NewIdentity(t, func(c *stack.Config) {
+	st := stacktest.NewIdentity(t, func(c *stack.Config) {
 		c.Identity.Lifetimes.AccessToken = time.Hour
 	})
 	d := describe(t, st.Stack)
@@ -202,7 +202,7 @@ func TestIdentityEndpointsMatchOpenAPI(t *testing.T) {
 }
 
 func TestRegistrationMatchesOpenAPI(t *testing.T) {
-	open := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	open := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	d := describe(t, open.Stack)
 	for range 11 {
 		register(t, open, agentRegistration)
@@ -210,7 +210,7 @@ func TestRegistrationMatchesOpenAPI(t *testing.T) {
 	register(t, open, "{}")
 	get(t, open.Stack, "/.well-known/openid-configuration")
 	d.covers("POST /oauth/register 201", "POST /oauth/register 400", "POST /oauth/register 429")
-	guarded := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationToken))
+	guarded := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationToken))
 	d = describe(t, guarded.Stack)
 	register(t, guarded, agentRegistration)
 	register(t, guarded, `{"redirect_uris":["https://a.example/"]}`, "Authorization",
@@ -219,7 +219,7 @@ func TestRegistrationMatchesOpenAPI(t *testing.T) {
 }
 
 func TestOperatorErrorsMatchOpenAPI(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	users, _ := newToken(t, st, c, u.ID, oauth.UserScopes)

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // newOpenIDClient registers a client for all scopes that a user can grant. change may be nil.
-func newOpenIDClient(t *testing.T, st *edgetest.IdentityStack,
-	change func(*oauth.Client)) edgetest.Client {
+func newOpenIDClient(t *testing.T, st *stacktest.IdentityStack,
+	change func(*oauth.Client)) stacktest.Client {
 	t.Helper()
 	return st.NewClient(t, func(c *oauth.Client) {
 		c.Scopes = oauth.GrantableScopes
@@ -23,7 +23,7 @@ func newOpenIDClient(t *testing.T, st *edgetest.IdentityStack,
 }
 
 // askedOpenID is asked with the scope openid and a nonce.
-func askedOpenID(c edgetest.Client, more ...string) url.Values {
+func askedOpenID(c stacktest.Client, more ...string) url.Values {
 	return asked(c, append([]string{"scope", "openid", "nonce", "n-0S6"}, more...)...)
 }
 
@@ -40,7 +40,7 @@ func (b *browser) allow(q url.Values, email string) page {
 }
 
 func TestOpenIDAsksInWords(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -62,7 +62,7 @@ func TestOpenIDAsksInWords(t *testing.T) {
 }
 
 func TestOpenIDChooser(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
 	second := st.NewUser(t, "Kofi", kofi)
@@ -83,7 +83,7 @@ func TestOpenIDChooser(t *testing.T) {
 }
 
 func TestOpenIDPromptNone(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	const uri = "http://127.0.0.1:4711/cb"
 	local := newOpenIDClient(t, st, func(c *oauth.Client) {
@@ -117,7 +117,7 @@ func TestOpenIDPromptNone(t *testing.T) {
 }
 
 func TestMaxAgeAsksForSignIn(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -128,7 +128,7 @@ func TestMaxAgeAsksForSignIn(t *testing.T) {
 		ask := askedOpenID(c, "max_age", maxAge)
 		login := b.authorize(ask)
 		login.shows(t, 200, "/login")
-		done := b.send(login, "email", rosa, "password", edgetest.Password)
+		done := b.send(login, "email", rosa, "password", stacktest.Password)
 		done.gets(t, st)
 		if maxAge == "0" { // one sign-in yields one code
 			b.authorize(ask).shows(t, 200, "/login")
@@ -139,7 +139,7 @@ func TestMaxAgeAsksForSignIn(t *testing.T) {
 }
 
 func TestLoginHintIsPrefilled(t *testing.T) {
-	st := edgetest.NewIdentity(t, edgetest.NewMailbox().Deliver)
+	st := stacktest.NewIdentity(t, stacktest.NewMailbox().Deliver)
 	c := newOpenIDClient(t, st, nil)
 	b := newBrowser(t, st)
 	for _, row := range []struct{ hint, page, field, want string }{
@@ -181,12 +181,12 @@ func (p page) posts(t *testing.T, uri string) url.Values {
 }
 
 func TestFormPost(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	ask := askedOpenID(c, "response_mode", "form_post", "state", `"><script>&ä`)
-	fields := b.allow(ask, rosa).posts(t, edgetest.RedirectURI)
+	fields := b.allow(ask, rosa).posts(t, stacktest.RedirectURI)
 	if fields.Get("state") != `"><script>&ä` || fields.Get("iss") != st.URL || len(fields) != 3 {
 		t.Errorf("got %v, want code, state and iss", fields)
 	}
@@ -199,7 +199,7 @@ func TestFormPost(t *testing.T) {
 		"login_required": {"prompt", "none", "max_age", "0"},
 	} {
 		q := askedOpenID(c, append([]string{"response_mode", "form_post"}, more...)...)
-		fields := b.authorize(q).posts(t, edgetest.RedirectURI)
+		fields := b.authorize(q).posts(t, stacktest.RedirectURI)
 		if fields.Get("error") != name || fields.Get("error_description") == "" ||
 			fields.Get("iss") != st.URL || fields.Has("code") {
 			t.Errorf("got %v, want the error %s", fields, name)
@@ -211,7 +211,7 @@ func TestFormPost(t *testing.T) {
 }
 
 func TestAuthorizeByPost(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -238,7 +238,7 @@ func TestAuthorizeByPost(t *testing.T) {
 }
 
 func TestUnverifiedIDTokenHint(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	for _, hint := range []string{"x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0."} {
 		newBrowser(t, st).authorize(askedOpenID(c, "id_token_hint", hint)).failsWith(t, st,

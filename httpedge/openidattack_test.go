@@ -16,13 +16,13 @@ import (
 
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // TestJWTForResourcesIsIntrospected issues a JWT for other APIs: they see whom it is for, and the
 // endpoints of this service refuse it.
 func TestJWTForResourcesIsIntrospected(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	_, api := newResources(t, st)
 	c := newOpenIDClient(t, st, func(c *oauth.Client) { c.Options.JWTAccessTokens = true })
 	st.NewUser(t, "Rosa", rosa)
@@ -48,7 +48,7 @@ func TestJWTForResourcesIsIntrospected(t *testing.T) {
 
 // TestTokensAreNotMixedUp sends each kind of JWT, and a code, where another is expected.
 func TestTokensAreNotMixedUp(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, func(c *oauth.Client) { c.Options.JWTAccessTokens = true })
 	other := newOpenIDClient(t, st, nil)
 	u := st.NewUser(t, "Rosa", rosa)
@@ -102,7 +102,7 @@ func TestTokensAreNotMixedUp(t *testing.T) {
 // other order. Nonce and state of one never come with the code of the other, and a code that is used
 // again, or asked for by a replayed form, brings no second id_token.
 func TestNonceAndStateStayWithTheirRequest(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -140,7 +140,7 @@ func TestNonceAndStateStayWithTheirRequest(t *testing.T) {
 
 // TestAlgorithmOfHintIsNotChosenByItsSender makes hints with what everybody knows: the public keys.
 func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -197,7 +197,7 @@ func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
 }
 
 // mixedAlgorithm returns a JWT that a key of the service has signed with ES256, under another kid.
-func mixedAlgorithm(t *testing.T, st *edgetest.IdentityStack, kid string, claims any) string {
+func mixedAlgorithm(t *testing.T, st *stacktest.IdentityStack, kid string, claims any) string {
 	t.Helper()
 	jwt, err := st.Tokens.Sign(t.Context(), "ES256", "JWT", claims)
 	if err != nil {
@@ -219,7 +219,7 @@ func swapSignature(jwt, other string) string {
 // TestLogoutWithExpiredHint signs out with an id_token that has expired. The same is no proof of
 // anything else.
 func TestLogoutWithExpiredHint(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newLeavingClient(t, st)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -261,11 +261,11 @@ func TestLogoutWithExpiredHint(t *testing.T) {
 
 // TestDeviceGrantEndsWithSession signs out of the browser in which devices were allowed.
 func TestDeviceGrantEndsWithSession(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := newDeviceClient(t, st, func(c *oauth.Client) { c.Scopes = oauth.GrantableScopes })
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password)
+	b.send(b.get("/login"), "email", rosa, "password", stacktest.Password)
 	devices := map[string]map[string]any{}
 	for _, scope := range []string{"openid view-user", "openid view-user offline_access", "view-user"} {
 		code, userCode := beginDevice(t, st, c, scope)
@@ -308,7 +308,7 @@ func TestMetadataClientWithKeys(t *testing.T) {
 		"jwks": `"jwks":` + string(set), "jwks_uri": `"jwks_uri":"` + keysURL + `"`,
 	} {
 		d := &documents{texts: map[string]string{agentURL: document(keys), keysURL: string(set)}}
-		st := edgetest.NewIdentity(t, withDocuments(d))
+		st := stacktest.NewIdentity(t, withDocuments(d))
 		st.NewUser(t, "Rosa", rosa)
 		b := newBrowser(t, st)
 		back, err := url.Parse(b.allow(askedByAgent(redirect), rosa).location)
@@ -379,11 +379,11 @@ func TestLookalikeHostIsNotHidden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st := edgetest.NewIdentity(t, withDocuments(&documents{texts: map[string]string{
+		st := stacktest.NewIdentity(t, withDocuments(&documents{texts: map[string]string{
 			address: string(text)}}))
 		user := st.NewUser(t, "Rosa", rosa)
 		b := newBrowser(t, st)
-		b.send(b.get("/login"), "email", rosa, "password", edgetest.Password)
+		b.send(b.get("/login"), "email", rosa, "password", stacktest.Password)
 		ask := askedByAgent("https://evil.example/cb")
 		ask.Set("client_id", address)
 		p := b.authorize(ask)

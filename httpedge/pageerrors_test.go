@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge/pages"
 )
 
@@ -36,7 +36,7 @@ func (a response) isErrorPage(t *testing.T, what string, status int, title strin
 }
 
 func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	// whose own pages may read what clients are told, but no page
 	st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	post := func(path string, size int, accept string) response {
@@ -81,7 +81,7 @@ func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
 }
 
 func TestWrongMethodAtAPage(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	const title = "This page cannot be used like that"
 	for path, allow := range map[string]string{
 		"/login": "GET, HEAD, POST, OPTIONS", "/consent": "GET, HEAD, POST, OPTIONS",
@@ -121,7 +121,7 @@ func TestWrongMethodAtAPage(t *testing.T) {
 }
 
 func TestUnknownPathInABrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	const title = "There is no page here"
 	for _, path := range []string{"/", "/favicon.ico", "/me/nothing", "/login/", "/Login", "/oauth",
 		"/admin/v1/users"} {

@@ -11,11 +11,11 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // sealTokens returns n access tokens of the user.
-func sealTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, userID int64,
+func sealTokens(t testing.TB, st *stacktest.IdentityStack, clientID string, userID int64,
 	n int) []string {
 	t.Helper()
 	tokens := make([]string, n)
@@ -42,7 +42,7 @@ func profileRequests(tokens []string) []*fasthttp.RequestCtx {
 }
 
 func TestAdmittedProfileAllocatesNothing(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	user := st.NewUser(t, "Rosa", rosa)
 	requests := profileRequests(sealTokens(t, st, st.NewClient(t, nil).ID, user.ID, 10))
 	next := 0
@@ -64,7 +64,7 @@ func TestAdmittedProfileAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkProfile(b *testing.B) {
-	st := edgetest.NewIdentity(b)
+	st := stacktest.NewIdentity(b)
 	user := st.NewUser(b, "Rosa", rosa)
 	requests := profileRequests(sealTokens(b, st, st.NewClient(b, nil).ID, user.ID, 10_000))
 	for _, ctx := range requests {

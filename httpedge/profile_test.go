@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestProfiles(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	user := st.NewUser(t, "Rosa", rosa)
 	access, _ := newToken(t, st, c, user.ID, oauth.UserScopes)
@@ -50,7 +50,7 @@ func longest(token string) string {
 }
 
 func TestInvalidTokens(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	access, refresh := newToken(t, st, c, st.NewUser(t, "Rosa", rosa).ID, oauth.ViewUser)
 	for _, path := range []string{"/api/user", "/api/user/details"} {
@@ -89,7 +89,7 @@ func TestInvalidTokens(t *testing.T) {
 }
 
 func TestExpiredToken(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	token := st.Seal(t, oauth.AccessToken{
 		ClientID: st.NewClient(t, nil).ID, Expires: time.Now().Add(-time.Hour).Unix(),
 	})
@@ -106,7 +106,7 @@ func TestExpiredToken(t *testing.T) {
 }
 
 func TestScopesAndApproval(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	basicOnly, _ := newToken(t, st, c, user.ID, oauth.ViewUser)
@@ -136,7 +136,7 @@ func TestScopesAndApproval(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	access, _ := newToken(t, st, c, st.NewUser(t, "Rosa", rosa).ID, oauth.UserScopes)
 	for path, limit := range map[string]int{"/api/user": 100, "/api/user/details": 50} {
@@ -161,7 +161,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 func TestPagesOfPublicClientsMayCall(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	st.NewClient(t,
 		func(c *oauth.Client) { c.RedirectURIs = []string{"https://confidential.example/cb"} })
 	st.NewClient(t, func(c *oauth.Client) {

@@ -15,20 +15,20 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // relyingParty is a client of OpenID Connect that uses go-oidc as it comes.
 type relyingParty struct {
-	edgetest.Client
-	st       *edgetest.IdentityStack
+	stacktest.Client
+	st       *stacktest.IdentityStack
 	provider *oidc.Provider
 	config   oauth2.Config
 	ctx      context.Context
 }
 
 func newRelyingParty(
-	t *testing.T, st *edgetest.IdentityStack, change func(*oauth.Client),
+	t *testing.T, st *stacktest.IdentityStack, change func(*oauth.Client),
 ) *relyingParty {
 	t.Helper()
 	c := st.NewClient(t, func(c *oauth.Client) {
@@ -43,7 +43,7 @@ func newRelyingParty(
 		t.Fatal(err)
 	}
 	return &relyingParty{c, st, provider, oauth2.Config{
-		ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: edgetest.RedirectURI,
+		ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: stacktest.RedirectURI,
 		Endpoint: provider.Endpoint(),
 	}, ctx}
 }
@@ -54,7 +54,7 @@ func (r *relyingParty) code(
 ) string {
 	t.Helper()
 	code, fault := r.st.Tokens.IssueCode(t.Context(), oauth.AuthorizationCode{
-		ClientID: r.ID, UserID: u.ID, RedirectURI: edgetest.RedirectURI, Scopes: scopes,
+		ClientID: r.ID, UserID: u.ID, RedirectURI: stacktest.RedirectURI, Scopes: scopes,
 		Epochs: oauth.Epochs{User: u.Epoch},
 		Details: oauth.GrantDetails{AuthTime: signedIn.Unix(), AMR: []string{"pwd"}, SID: "s",
 			Nonce: "n-0S6_WzA2Mj"},
@@ -81,7 +81,7 @@ func (r *relyingParty) verify(t *testing.T, tokens *oauth2.Token) *oidc.IDToken 
 
 // TestRelyingParty signs a person in at go-oidc, with each algorithm.
 func TestRelyingParty(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ann", "ann@example.com")
 	for _, alg := range []string{"", "RS256", "ES256"} {
 		r := newRelyingParty(t, st, func(c *oauth.Client) { c.Options.IDTokenAlg = alg })
@@ -123,7 +123,7 @@ func TestRelyingParty(t *testing.T) {
 
 // TestRotationReachesRelyingParty rotates the key in an emergency while go-oidc keeps the key set.
 func TestRotationReachesRelyingParty(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ann", "ann@example.com")
 	r := newRelyingParty(t, st, func(c *oauth.Client) { c.Options.IDTokenAlg = "ES256" })
 	var texts []string
@@ -160,7 +160,7 @@ func keyOf(jwt string) string {
 
 // TestNoOpenIDNoDifference compares the members of a response without openid with those of before.
 func TestNoOpenIDNoDifference(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ann", "ann@example.com")
 	r := newRelyingParty(t, st, nil)
 	for scopes, want := range map[oauth.Scopes]string{
@@ -168,7 +168,7 @@ func TestNoOpenIDNoDifference(t *testing.T) {
 		oauth.ViewUser | oauth.OpenID: "access_token expires_in id_token refresh_token token_type",
 	} {
 		a := postToken(t, st, query("grant_type", "authorization_code",
-			"code", r.code(t, u, scopes, time.Now()), "redirect_uri", edgetest.RedirectURI,
+			"code", r.code(t, u, scopes, time.Now()), "redirect_uri", stacktest.RedirectURI,
 			"client_id", r.ID, "client_secret", r.Secret))
 		got := strings.Join(slices.Sorted(maps.Keys(a.object(t))), " ")
 		if a.status != 200 || got != want {
@@ -178,7 +178,7 @@ func TestNoOpenIDNoDifference(t *testing.T) {
 }
 
 func TestDiscovery(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	a := get(t, st.Stack, "/.well-known/openid-configuration", "Origin", "https://anywhere.example")
 	a.has(t, "Content-Type", "application/json")
 	a.has(t, "Access-Control-Allow-Origin", "*")
@@ -235,7 +235,7 @@ func TestDiscovery(t *testing.T) {
 
 // TestKeySet reads the key set of a service that has signed nothing yet.
 func TestKeySet(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	a := get(t, st.Stack, "/oauth/jwks", "Origin", "https://anywhere.example")
 	a.has(t, "Content-Type", "application/json")
 	a.has(t, "Access-Control-Allow-Origin", "*")
@@ -257,13 +257,13 @@ func TestKeySet(t *testing.T) {
 }
 
 // userInfoHeader is the challenge of RFC 6750 with the member of RFC 9728.
-func userInfoHeader(st *edgetest.IdentityStack, attributes string) string {
+func userInfoHeader(st *stacktest.IdentityStack, attributes string) string {
 	return `Bearer realm="gatehouse"` + attributes + `, resource_metadata="` + st.URL +
 		`/.well-known/oauth-protected-resource"`
 }
 
 func TestUserInfo(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ann", "ann@example.com")
 	c := st.NewClient(t, func(c *oauth.Client) { c.Scopes |= oauth.OpenIDScopes })
 	seal := func(scopes oauth.Scopes) string {
@@ -332,7 +332,7 @@ func TestUserInfo(t *testing.T) {
 
 // TestUserInfoHasOwnLimit uses up the limit of userinfo, which counts no other endpoint.
 func TestUserInfoHasOwnLimit(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ann", "ann@example.com")
 	c := st.NewClient(t, func(c *oauth.Client) { c.Scopes |= oauth.OpenIDScopes })
 	bearer := "Bearer " + st.Seal(t, oauth.AccessToken{ClientID: c.ID, UserID: u.ID,
@@ -354,7 +354,7 @@ func TestUserInfoHasOwnLimit(t *testing.T) {
 
 // TestUserInfoOfEndedToken revokes, disables and lets expire.
 func TestUserInfoOfEndedToken(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	u := st.NewUser(t, "Ann", "ann@example.com")
 	c := st.NewClient(t, func(c *oauth.Client) { c.Scopes |= oauth.OpenIDScopes })
 	expired := st.Seal(t, oauth.AccessToken{ClientID: c.ID, UserID: u.ID, Scopes: oauth.OpenID,

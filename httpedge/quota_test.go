@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // TestQuotaOfClient uses up a client's quota. A code and a refresh token that are refused then stay
 // good, and another client has its own quota.
 func TestQuotaOfClient(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o, u := newOperator(t, st), st.NewUser(t, "Ada", "ada@example.com")
 	made := o.does(201, "POST", "/clients", fmt.Sprintf(
 		`{"name":"Shop","redirect_uris":[%q],"grants":["authorization_code","refresh_token","client_credentials"],"tokens_per_minute":2}`,
-		edgetest.RedirectURI)).object(t)
+		stacktest.RedirectURI)).object(t)
 	id, secret := made["client_id"].(string), made["client_secret"].(string)
-	c := edgetest.Client{Client: &oauth.Client{ID: id}, Secret: secret}
+	c := stacktest.Client{Client: &oauth.Client{ID: id}, Secret: secret}
 	usage := func(issued, quota float64, recent bool) {
 		t.Helper()
 		got := o.does(200, "GET", "/clients/"+id, "").object(t)

@@ -11,7 +11,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -61,7 +61,7 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			accounts := &sickAccounts{reading: test.reading, writes: test.writes}
-			st := edgetest.NewIdentity(t, func(c *stack.Config) {
+			st := stacktest.NewIdentity(t, func(c *stack.Config) {
 				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 					accounts.Store = s
 					return s, accounts

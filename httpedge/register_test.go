@@ -13,7 +13,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const (
@@ -24,15 +24,15 @@ const (
 
 // reachable is a stack whose messages go to a mailbox.
 type reachable struct {
-	*edgetest.IdentityStack
-	mail *edgetest.Mailbox
+	*stacktest.IdentityStack
+	mail *stacktest.Mailbox
 }
 
-func newReachable(t *testing.T, options ...edgetest.Option) reachable {
+func newReachable(t *testing.T, options ...stacktest.Option) reachable {
 	t.Helper()
-	mail := edgetest.NewMailbox()
+	mail := stacktest.NewMailbox()
 	return reachable{
-		edgetest.NewIdentity(t, append([]edgetest.Option{mail.Deliver}, options...)...), mail,
+		stacktest.NewIdentity(t, append([]stacktest.Option{mail.Deliver}, options...)...), mail,
 	}
 }
 
@@ -239,7 +239,7 @@ func TestResetByCode(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Harbour Master", ida)
 	before := newBrowser(t, st.IdentityStack)
-	before.send(before.get("/login"), "email", ida, "password", edgetest.Password).shows(t, 200,
+	before.send(before.get("/login"), "email", ida, "password", stacktest.Password).shows(t, 200,
 		"/me")
 
 	b := newBrowser(t, st.IdentityStack)
@@ -261,7 +261,7 @@ func TestResetByCode(t *testing.T) {
 		t.Error("got the old session alive after a reset")
 	}
 	in := newBrowser(t, st.IdentityStack)
-	in.send(in.get("/login"), "email", ida, "password", edgetest.Password).shows(t, 422, "/login")
+	in.send(in.get("/login"), "email", ida, "password", stacktest.Password).shows(t, 422, "/login")
 	in.send(in.get("/login"), "email", ida, "password", "quiet tidal lamps").shows(t, 200, "/me")
 
 	b.send(b.get("/reset"), "email", "nobody@example.com").shows(t, 200, "/reset/verify")
@@ -513,8 +513,8 @@ func TestPagesWithoutMessengerDoNotExist(t *testing.T) {
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
 	}
 	for _, has := range []account.Channels{{}, {SMS: true}, {Email: true}} {
-		st := edgetest.NewIdentity(t, func(c *stack.Config) {
-			c.Identity.Sender, c.Identity.Channels = edgetest.NewMailbox(), has
+		st := stacktest.NewIdentity(t, func(c *stack.Config) {
+			c.Identity.Sender, c.Identity.Channels = stacktest.NewMailbox(), has
 		})
 		b := newBrowser(t, st)
 		login := b.get("/login").body

@@ -15,12 +15,12 @@ import (
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const registrationToken = "a token of thirty-two characters"
 
-func withRegistration(mode oauth.RegistrationMode) edgetest.Option {
+func withRegistration(mode oauth.RegistrationMode) stacktest.Option {
 	return func(c *stack.Config) {
 		c.Identity.Registration, c.Identity.RegistrationToken = mode, registrationToken
 		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -28,7 +28,7 @@ func withRegistration(mode oauth.RegistrationMode) edgetest.Option {
 }
 
 // register sends a registration request.
-func register(t *testing.T, st *edgetest.IdentityStack, body string, headers ...string) response {
+func register(t *testing.T, st *stacktest.IdentityStack, body string, headers ...string) response {
 	t.Helper()
 	return send(t, st.Stack, http.MethodPost, st.URL+"/oauth/register", body,
 		append([]string{"Content-Type", "application/json"}, headers...)...)
@@ -47,7 +47,7 @@ func askedByRegistered(id, redirect string, more ...string) url.Values {
 }
 
 func TestRegisteredClientSignsIn(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	st.NewUser(t, "Rosa", rosa)
 	r := register(t, st, agentRegistration)
 	got := r.object(t)
@@ -68,7 +68,7 @@ func TestRegisteredClientSignsIn(t *testing.T) {
 	b.authorize(askedByRegistered(id, "https://strangers.example/")).shows(t, 400, "/oauth/authorize")
 	b.authorize(askedByRegistered(id, other, "prompt", "none")).shows(t, 400, "/oauth/authorize")
 	consent := b.send(b.authorize(askedByRegistered(id, other)), "email", rosa, "password",
-		edgetest.Password)
+		stacktest.Password)
 	consent.shows(t, 200, "/consent")
 	for _, words := range []string{"Agent", "has registered itself", "http://localhost:9999",
 		"your computer"} {
@@ -110,7 +110,7 @@ func TestRegisteredClientSignsIn(t *testing.T) {
 // TestRegisteredClientIsStrange checks what a client that anybody may have registered can do to a
 // person who has not consented to it: no page shows its words, and the browser is not sent to it.
 func TestRegisteredClientIsStrange(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	st.NewUser(t, "Rosa", rosa)
 	const back, out = "https://strangers.example/cb", "https://strangers.example/out"
 	c := register(t, st, `{"client_name":"Your account is locked: call 555","redirect_uris":["`+back+
@@ -129,7 +129,7 @@ func TestRegisteredClientIsStrange(t *testing.T) {
 	if p := b.leave(leave...); p.status != 200 || p.location != "" {
 		t.Errorf("got %d to %q with nobody signed in, want a page", p.status, p.location)
 	}
-	consent := b.send(signIn, "email", rosa, "password", edgetest.Password)
+	consent := b.send(signIn, "email", rosa, "password", stacktest.Password)
 	consent.shows(t, 200, "/consent")
 	ask := b.leave(leave...)
 	if strings.Contains(ask.body, "locked") {
@@ -151,13 +151,13 @@ func TestRegisteredClientIsStrange(t *testing.T) {
 
 // TestLapsedClientIsUnknown lets the hour pass before and during a consent.
 func TestLapsedClientIsUnknown(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	st.NewUser(t, "Rosa", rosa)
 	id := register(t, st, agentRegistration).object(t)["client_id"].(string)
 	const back = "http://localhost:4711/cb"
 	b := newBrowser(t, st)
 	consent := b.send(b.authorize(askedByRegistered(id, back)), "email", rosa, "password",
-		edgetest.Password)
+		stacktest.Password)
 	consent.shows(t, 200, "/consent")
 	if st.Alter(t, "UPDATE clients SET awaits = 1, version = version + 1 WHERE awaits > 0") != 1 {
 		t.Fatal("got no client that awaits a consent")
@@ -177,7 +177,7 @@ func TestLapsedClientIsUnknown(t *testing.T) {
 }
 
 func TestRegistrationsThatAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	const uri = `"redirect_uris":["https://a.example/cb"]`
 	for body, want := range map[string]string{
 		``:                        "invalid_client_metadata",
@@ -257,7 +257,7 @@ func TestRegistrationSaysWhatItKeeps(t *testing.T) {
 			"private_key_jwt", false},
 	} {
 		t.Run(row.member, func(t *testing.T) {
-			st := edgetest.NewIdentity(t, withRegistration(row.mode))
+			st := stacktest.NewIdentity(t, withRegistration(row.mode))
 			r := register(t, st, `{"redirect_uris":["https://a.example/cb"]`+row.sent+`}`,
 				"Authorization", "Bearer "+registrationToken)
 			got := r.object(t)
@@ -285,7 +285,7 @@ const edgeKeys = `{"keys":[{"kty":"EC","crv":"P-256","kid":"1",
 "x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`
 
 func TestRegistrationNeedsToken(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationToken))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationToken))
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"},
 		{"Authorization", "Basic " + registrationToken}} {
 		r := register(t, st, agentRegistration, headers...)
@@ -310,7 +310,7 @@ func TestRegistrationNeedsToken(t *testing.T) {
 }
 
 func TestRegistrationIsOff(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	if r := register(t, st, agentRegistration); r.status != 404 {
 		t.Errorf("got %d %s, want 404", r.status, r.body)
 	}
@@ -320,7 +320,7 @@ func TestRegistrationIsOff(t *testing.T) {
 			t.Errorf("%s: got %s", path, r.body)
 		}
 	}
-	open := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	open := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	for _, path := range []string{"/.well-known/oauth-authorization-server",
 		"/.well-known/openid-configuration"} {
 		said := get(t, open.Stack, path).object(t)
@@ -334,7 +334,7 @@ func TestRegistrationIsOff(t *testing.T) {
 
 // TestRegistrationFlood registers from many addresses of a /48, and of the whole world.
 func TestRegistrationFlood(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	statuses := map[int]int{}
 	for i := range 100 {
 		r := register(t, st, agentRegistration, "X-Forwarded-For",
@@ -374,7 +374,7 @@ SELECT 'c' || i, 'x', '', TRUE, FALSE, FALSE, FALSE, FALSE, FALSE, 1, 1, 1, 0, 1
 }
 
 func TestRegistrationIsRecorded(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	id := register(t, st, agentRegistration).object(t)["client_id"].(string)
 	register(t, st, "{}")
 	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(oauth.ConsentWithin)); err != nil {
@@ -398,7 +398,7 @@ func TestRegistrationIsRecorded(t *testing.T) {
 }
 
 func TestOperatorSeesHowClientCame(t *testing.T) {
-	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	operator := newOperator(t, st)
 	id := register(t, st, agentRegistration).object(t)["client_id"].(string)
 	var got struct {

@@ -14,22 +14,22 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/sqlstore"
 )
 
 // pairs is a store of accounts that holds a form up until a second one is under way.
 type pairs struct {
 	account.Store
-	st    *edgetest.IdentityStack
+	st    *stacktest.IdentityStack
 	holds atomic.Bool // the next read
 }
 
 // newPairs starts a service on such a store.
 func newPairs(t *testing.T) (reachable, *pairs) {
 	t.Helper()
-	p, mail := &pairs{}, edgetest.NewMailbox()
-	p.st = edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) {
+	p, mail := &pairs{}, stacktest.NewMailbox()
+	p.st = stacktest.NewIdentity(t, mail.Deliver, func(c *stack.Config) {
 		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 			p.Store = s
 			return s, p
@@ -92,13 +92,13 @@ func TestDoubleClickIsReplayed(t *testing.T) {
 	}
 	b.send(b.get("/register/verify"), "code", code).shows(t, 200, "/me")
 	b.twice(b.get("/me/password"), "/me", "current_password", newWord, "new_password",
-		edgetest.Password)
+		stacktest.Password)
 	b.get("/me").shows(t, 200, "/me")
 	b.twice(b.get("/me/phone"), "/me/phone/verify", "phone_number", idaPhone, "current_password",
-		edgetest.Password)
+		stacktest.Password)
 	b.twice(b.get("/me/phone/verify"), "/me", "code", st.mail.Next(t, idaPhone).Code)
 	b.twice(b.get("/me/delete"), "/me/deleted", "confirm", "delete", "current_password",
-		edgetest.Password)
+		stacktest.Password)
 }
 
 // TestSecondClickAfterTheCodeContinues sends the right code again with the cookies that the first

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 const notesAPI, mailAPI = "https://notes.example/v1", "https://mail.example"
 
 // newResources registers two resources and returns the operator, and a client that introspects.
-func newResources(t *testing.T, st *edgetest.IdentityStack) (*operator, edgetest.Client) {
+func newResources(t *testing.T, st *stacktest.IdentityStack) (*operator, stacktest.Client) {
 	t.Helper()
 	o := newOperator(t, st)
 	o.does(201, http.MethodPost, "/resources", `{"uri":"`+notesAPI+`","scopes":["read","write"]}`)
@@ -30,7 +30,7 @@ func at(form url.Values, resources ...string) url.Values {
 }
 
 // introspected introspects a token.
-func introspected(t *testing.T, st *edgetest.IdentityStack, api edgetest.Client, token any) map[string]any {
+func introspected(t *testing.T, st *stacktest.IdentityStack, api stacktest.Client, token any) map[string]any {
 	t.Helper()
 	text, _ := token.(string)
 	form := query("client_id", api.ID, "client_secret", api.Secret, "token", text)
@@ -44,7 +44,7 @@ func audience(about map[string]any) string {
 }
 
 func TestTokensForResources(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	_, api := newResources(t, st)
 	c := newOpenIDClient(t, st, nil)
 	st.NewUser(t, "Rosa", rosa)
@@ -101,7 +101,7 @@ func TestTokensForResources(t *testing.T) {
 }
 
 func TestResourcesAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	newResources(t, st)
 	c := newOpenIDClient(t, st, func(c *oauth.Client) { c.Options.Resources = []string{mailAPI} })
 	st.NewUser(t, "Rosa", rosa)
@@ -123,14 +123,14 @@ func TestResourcesAreRefused(t *testing.T) {
 }
 
 func TestClientTokensForResources(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	_, api := newResources(t, st)
-	machine := func(resources ...string) edgetest.Client {
+	machine := func(resources ...string) stacktest.Client {
 		return st.NewClient(t, func(c *oauth.Client) {
 			c.Grants, c.Options.Resources = oauth.ClientCredentialsGrant, resources
 		})
 	}
-	ask := func(c edgetest.Client, scope string, resources ...string) response {
+	ask := func(c stacktest.Client, scope string, resources ...string) response {
 		return postToken(t, st, at(query("grant_type", "client_credentials", "client_id", c.ID,
 			"client_secret", c.Secret, "scope", scope), resources...))
 	}
@@ -147,7 +147,7 @@ func TestClientTokensForResources(t *testing.T) {
 }
 
 func TestResourcesInAdminAPI(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	o, api := newResources(t, st)
 	list := o.does(200, http.MethodGet, "/resources?limit=1", "").object(t)
 	if list["next"] != "1" || len(list["resources"].([]any)) != 1 {
@@ -200,7 +200,7 @@ func TestResourcesInAdminAPI(t *testing.T) {
 }
 
 func TestOwnResourceMetadata(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	a := send(t, st.Stack, http.MethodGet, st.URL+"/.well-known/oauth-protected-resource", "",
 		"Origin", "https://any.example")
 	a.has(t, "Access-Control-Allow-Origin", "*")

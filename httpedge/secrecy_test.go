@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestSecretsAreNotLoggedOrCounted(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	st.NewUser(t, "Rosamunde", rosa)
 	b := newBrowser(t, st)
 	login := b.get("/oauth/authorize?" + asked(c, "scope", "view-user detail-user").Encode())
 	_, loginForm := login.form(t)
 	b.send(login, "email", "wrong-address@example.com", "password", "wrong-password-1")
-	consent := b.send(login, "email", rosa, "password", edgetest.Password)
+	consent := b.send(login, "email", rosa, "password", stacktest.Password)
 	_, consentForm := consent.form(t)
 	code := b.send(consent, "decision", "allow").gets(t, st)
 	tokens := redeem(t, st, c, code).object(t)
@@ -32,8 +32,8 @@ func TestSecretsAreNotLoggedOrCounted(t *testing.T) {
 		query("token", refresh, "client_id", c.ID, "client_secret", c.Secret).Encode(),
 		"Content-Type", "application/x-www-form-urlencoded")
 
-	secrets := []string{rosa, "Rosamunde", "wrong-address", "wrong-password-1", edgetest.Password,
-		url.QueryEscape(edgetest.Password), code, access, refresh, c.Secret,
+	secrets := []string{rosa, "Rosamunde", "wrong-address", "wrong-password-1", stacktest.Password,
+		url.QueryEscape(stacktest.Password), code, access, refresh, c.Secret,
 		"gtrt_garbage-token", "garbage-secret", verifier, challenge(), "s t&ä",
 		url.QueryEscape("s t&ä"), loginForm.Get("form_token"), consentForm.Get("form_token")}
 	for _, value := range b.cookies() {
@@ -60,7 +60,7 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	c := st.NewClient(t, nil)
 	b, home := atHome(t, st.IdentityStack, rosa)
 	access := b.letIn(c)
-	secrets := []string{"Rosamunde", rosa, edgetest.Password, access,
+	secrets := []string{"Rosamunde", rosa, stacktest.Password, access,
 		home.formTo(t, "/me").fields.Get("form_token")}
 	secret := func(text string) string {
 		secrets = append(secrets, text)
@@ -79,11 +79,11 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	b.send(b.get("/me/password"), "current_password", secret("secret-wrong-1"), "new_password",
 		secret("secret-new-password"))
 	b.send(b.get("/me/email"), "email", secret("secret-nowhere"), "current_password",
-		edgetest.Password)
+		stacktest.Password)
 	for path, to := range map[string]string{"/me/email": "secret-new@example.com",
 		"/me/phone": idaPhone} {
 		p := b.send(b.get(path), "email", to, "phone_number", to, "current_password",
-			edgetest.Password)
+			stacktest.Password)
 		p.shows(t, 200, path+"/verify")
 		b.send(p, "code", secret("secret-wrong-code"))
 		b.send(p, "code", st.mail.Next(t, to).Code).shows(t, 200, "/me")
@@ -93,7 +93,7 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 		secret(value)
 	}
 	b.send(b.get("/me/delete"), "confirm", "delete", "current_password", secret("secret-wrong-2"))
-	p := b.send(b.get("/me/delete"), "confirm", "delete", "current_password", edgetest.Password)
+	p := b.send(b.get("/me/delete"), "confirm", "delete", "current_password", stacktest.Password)
 	p.shows(t, 200, "/me/deleted")
 	_, done, _ := strings.Cut(p.path, "done=")
 	secret(done)
@@ -110,7 +110,7 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	}
 }
 
-func countersOf(t *testing.T, st *edgetest.IdentityStack) string {
+func countersOf(t *testing.T, st *stacktest.IdentityStack) string {
 	t.Helper()
 	res, err := st.Client.Get(st.AdminURL + "/metrics")
 	if err != nil {

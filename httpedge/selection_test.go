@@ -10,14 +10,14 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // detailed is a provider that knows more of its answers than their results.
-func detailed() *edgetest.Provider {
-	p := edgetest.NewProvider()
+func detailed() *stacktest.Provider {
+	p := stacktest.NewProvider()
 	p.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
-		a, err := edgetest.Everything(ctx, q)
+		a, err := stacktest.Everything(ctx, q)
 		if q.String() != "8.8.4.4" {
 			a.Result.Data = geo.Data{Prefix: netip.MustParsePrefix("8.8.8.0/24"), AccuracyRadiusKm: 20,
 				ASN: 64500, AsOf: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)}
@@ -93,7 +93,7 @@ func TestInvalidFieldsAndDetails(t *testing.T) {
 	}
 }
 
-func postStreamAt(t *testing.T, st *edgetest.Stack, path, body string) response {
+func postStreamAt(t *testing.T, st *stacktest.Stack, path, body string) response {
 	t.Helper()
 	return send(t, st, "POST", st.URL+path, body, "Content-Type", "text/plain")
 }

@@ -17,18 +17,18 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
 )
 
 // slow is a provider whose answers wait for a word of the test.
-func slow() (p *edgetest.Provider, asked, release chan struct{}) {
-	p, asked, release = edgetest.NewProvider(), make(chan struct{}, 16), make(chan struct{})
+func slow() (p *stacktest.Provider, asked, release chan struct{}) {
+	p, asked, release = stacktest.NewProvider(), make(chan struct{}, 16), make(chan struct{})
 	p.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
 		asked <- struct{}{}
 		select {
 		case <-release:
-			return edgetest.Everything(ctx, q)
+			return stacktest.Everything(ctx, q)
 		case <-ctx.Done():
 			return geo.Answer{}, ctx.Err()
 		}
@@ -80,7 +80,7 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	}
 }
 
-func metricsOf(t *testing.T, st *edgetest.Stack) string {
+func metricsOf(t *testing.T, st *stacktest.Stack) string {
 	t.Helper()
 	return send(t, st, "GET", st.AdminURL+"/metrics", "").body
 }
@@ -181,7 +181,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 }
 
 // quiet is the least configuration, before the actors of st.
-func quiet(st *edgetest.Stack) httpedge.Config {
+func quiet(st *stacktest.Stack) httpedge.Config {
 	return httpedge.Config{
 		Lookups: st.Lookups, Logger: discard(), MaxConnections: 4,
 		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
@@ -335,18 +335,18 @@ func TestStrictTransportSecurity(t *testing.T) {
 	certificate(t, "first", certFile, keyFile)
 	const year = "max-age=31536000"
 	secure := func(c *stack.Config) { c.CertFile, c.KeyFile = certFile, keyFile }
-	issuer := func(url string) edgetest.Option {
+	issuer := func(url string) stacktest.Option {
 		return func(c *stack.Config) { c.Issuer = url }
 	}
 	for name, test := range map[string]struct {
-		st   *edgetest.Stack
+		st   *stacktest.Stack
 		want string
 	}{
 		"in the clear":    {start(t), ""},
 		"TLS":             {start(t, secure), year},
-		"https issuer":    {edgetest.NewIdentity(t, issuer("https://id.example.com")).Stack, year},
-		"http issuer":     {edgetest.NewIdentity(t).Stack, ""},
-		"https localhost": {edgetest.NewIdentity(t, issuer("https://localhost")).Stack, ""},
+		"https issuer":    {stacktest.NewIdentity(t, issuer("https://id.example.com")).Stack, year},
+		"http issuer":     {stacktest.NewIdentity(t).Stack, ""},
+		"https localhost": {stacktest.NewIdentity(t, issuer("https://localhost")).Stack, ""},
 	} {
 		test.st.Client.Transport = &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}

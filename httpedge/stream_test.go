@@ -15,10 +15,10 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
-func postStream(t *testing.T, st *edgetest.Stack, kind, body string) response {
+func postStream(t *testing.T, st *stacktest.Stack, kind, body string) response {
 	t.Helper()
 	return send(t, st, "POST", st.URL+"/api/stream", body, "Content-Type", kind)
 }
@@ -229,12 +229,12 @@ func TestStreamThatNeverArrives(t *testing.T) {
 
 // gate is a provider that answers a query when the test lets it.
 type gate struct {
-	*edgetest.Provider
+	*stacktest.Provider
 	open chan struct{}
 }
 
 func newGate(closed string) *gate {
-	g := &gate{edgetest.NewProvider(), make(chan struct{})}
+	g := &gate{stacktest.NewProvider(), make(chan struct{})}
 	g.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
 		if q.String() == closed {
 			select {
@@ -243,7 +243,7 @@ func newGate(closed string) *gate {
 				return geo.Answer{}, ctx.Err()
 			}
 		}
-		return edgetest.Everything(ctx, q)
+		return stacktest.Everything(ctx, q)
 	}
 	return g
 }
@@ -280,7 +280,7 @@ func TestStreamLineComesWhenItIsKnown(t *testing.T) {
 }
 
 func TestStreamBeyondTheBudget(t *testing.T) {
-	st := start(t, withProvider(throttled{edgetest.NewProvider()}),
+	st := start(t, withProvider(throttled{stacktest.NewProvider()}),
 		func(c *stack.Config) { c.Lookups.Timeout = 2 * time.Second })
 	items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 0)
 	get(t, st, "/api/lookup?q=9.9.9.9")

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // countedStream is a stream of n different addresses, from the first one on.
@@ -25,7 +25,7 @@ func countedStream(first, n int) string {
 }
 
 // unread sends a stream over a connection without buffers and reads the first byte of its response.
-func unread(t *testing.T, st *edgetest.Stack, request string) *raw {
+func unread(t *testing.T, st *stacktest.Stack, request string) *raw {
 	t.Helper()
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close() })
@@ -69,7 +69,7 @@ func heap() uint64 {
 
 // A client that takes nothing loses its connection after the write timeout.
 func TestStreamToNobody(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	st := start(t, withProvider(provider),
 		func(c *stack.Config) { c.WriteTimeout = 50 * time.Millisecond })
 	conn := dial(t, st)
@@ -98,7 +98,7 @@ func TestStreamToNobody(t *testing.T) {
 
 // A client that leaves ends the work for its stream.
 func TestStreamOfAClientThatLeaves(t *testing.T) {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	st := start(t, withProvider(provider))
 	conn := dial(t, st)
 	conn.say(countedStream(0, 30_000))

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // credentials is the body that makes a token for c alone.
-func credentials(c edgetest.Client, more ...string) []string {
+func credentials(c stacktest.Client, more ...string) []string {
 	return append([]string{"grant_type", "client_credentials", "client_id", c.ID, "client_secret",
 		c.Secret}, more...)
 }
@@ -22,7 +22,7 @@ func basic(id, secret string) string {
 }
 
 // newCode issues a code without a browser.
-func newCode(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userID int64,
+func newCode(t *testing.T, st *stacktest.IdentityStack, c stacktest.Client, userID int64,
 	scopes oauth.Scopes) string {
 	t.Helper()
 	user, err := st.Store.User(t.Context(), userID)
@@ -31,7 +31,7 @@ func newCode(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userID
 	}
 	code, fault := st.Tokens.IssueCode(t.Context(),
 		oauth.AuthorizationCode{ClientID: c.ID, UserID: userID, Epochs: oauth.Epochs{User: user.Epoch},
-			RedirectURI: edgetest.RedirectURI, Scopes: scopes, CodeChallenge: challenge()}, time.Now())
+			RedirectURI: stacktest.RedirectURI, Scopes: scopes, CodeChallenge: challenge()}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -39,7 +39,7 @@ func newCode(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userID
 }
 
 // newToken returns an access and a refresh token of the user.
-func newToken(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userID int64,
+func newToken(t *testing.T, st *stacktest.IdentityStack, c stacktest.Client, userID int64,
 	scopes oauth.Scopes) (access, refresh string) {
 	t.Helper()
 	a := redeem(t, st, c, newCode(t, st, c, userID, scopes))
@@ -53,7 +53,7 @@ func newToken(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userI
 }
 
 func TestTokenResponse(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	a := postToken(t, st, query(credentials(c)...))
 	o := a.object(t)
@@ -67,7 +67,7 @@ func TestTokenResponse(t *testing.T) {
 }
 
 func TestTokenEndpointRequiresFormPosts(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	body := query(credentials(c)...).Encode()
 	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {
@@ -103,7 +103,7 @@ func TestTokenEndpointRequiresFormPosts(t *testing.T) {
 }
 
 func TestInvalidTokenRequests(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
@@ -148,7 +148,7 @@ func TestInvalidTokenRequests(t *testing.T) {
 		"no code": {query("grant_type", "authorization_code", "client_id", c.ID,
 			"client_secret", c.Secret).Encode(), "", 400, "invalid_request", false},
 		"garbage code": {query("grant_type", "authorization_code", "client_id", c.ID,
-			"client_secret", c.Secret, "code", "x", "redirect_uri", edgetest.RedirectURI).Encode(),
+			"client_secret", c.Secret, "code", "x", "redirect_uri", stacktest.RedirectURI).Encode(),
 			"", 400, "invalid_grant", false},
 		"no refresh_token": {query("grant_type", "refresh_token", "client_id", c.ID,
 			"client_secret", c.Secret).Encode(), "", 400, "invalid_request", false},
@@ -184,7 +184,7 @@ func TestInvalidTokenRequests(t *testing.T) {
 }
 
 func TestTwoAuthorizationHeadersAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	postToken(t, st, query("grant_type", "client_credentials"), "Authorization",
 		basic(c.ID, c.Secret),
@@ -192,7 +192,7 @@ func TestTwoAuthorizationHeadersAreRefused(t *testing.T) {
 }
 
 func TestCredentialsInTheURLAreIgnored(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	send(t, st.Stack, "POST", st.URL+"/oauth/token?"+query(credentials(c)...).Encode(),
 		"grant_type=client_credentials",
@@ -200,11 +200,11 @@ func TestCredentialsInTheURLAreIgnored(t *testing.T) {
 }
 
 func TestRevocationAndIntrospection(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c, other := st.NewClient(t, nil), st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	access, refresh := newToken(t, st, c, user.ID, oauth.ViewUser)
-	about := func(who edgetest.Client, token string) map[string]any {
+	about := func(who stacktest.Client, token string) map[string]any {
 		t.Helper()
 		a := send(t, st.Stack, "POST", st.URL+"/oauth/introspect",
 			query("token", token, "client_id", who.ID, "client_secret", who.Secret).Encode(),
@@ -215,7 +215,7 @@ func TestRevocationAndIntrospection(t *testing.T) {
 		}
 		return a.object(t)
 	}
-	revoke := func(who edgetest.Client, token string) {
+	revoke := func(who stacktest.Client, token string) {
 		t.Helper()
 		a := send(t, st.Stack, "POST", st.URL+"/oauth/revoke",
 			query("token", token, "client_id", who.ID, "client_secret", who.Secret).Encode(),
@@ -256,7 +256,7 @@ func TestRevocationAndIntrospection(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	a := get(t, st.Stack, "/.well-known/oauth-authorization-server", "Origin",
 		"https://anywhere.example")
 	o := a.object(t)
@@ -269,7 +269,7 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestWrongSecretsAreThrottled(t *testing.T) {
-	st := edgetest.NewIdentity(t)
+	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	wrong := query("grant_type", "client_credentials", "token", "x", "client_id", c.ID,
 		"client_secret", oauth.NewClientSecret())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/oauth"
 )
 
@@ -15,7 +16,7 @@ import (
 const endLimit = 10_000
 
 // ends are the access tokens and families that ended before they expired. Its methods may be called
-// by many goroutines. The zero value is empty.
+// by many goroutines. The zero value is empty, and clients has no limit.
 //
 // An end is added before the response to its request leaves. A token actor looks again when the
 // version has grown, so it needs no message.
@@ -23,9 +24,7 @@ type ends struct {
 	version atomic.Uint64 // grows after each end
 	size    atomic.Int64
 	shards  [256]endShard
-
-	mu       sync.Mutex
-	byClient map[string]int // tokens that ended, and those whose end is being written
+	clients fair.Slots[string] // tokens that ended, and those whose end is being written
 }
 
 type endShard struct {
@@ -81,34 +80,18 @@ func (e *ends) addToken(id oauth.TokenID, client string, until int64) {
 		shard.tokens = map[oauth.TokenID]tokenEnd{}
 	}
 	shard.tokens[id] = tokenEnd{client, until}
-	e.count(client, 1)
+	e.clients.Add(1, client)
 	e.size.Add(1)
 	e.version.Add(1)
-}
-
-// count adds n to the ends of a client's tokens and returns their number.
-func (e *ends) count(client string, n int) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.byClient == nil {
-		e.byClient = map[string]int{}
-	}
-	held := e.byClient[client] + n
-	e.byClient[client] = held
-	if held == 0 {
-		delete(e.byClient, client)
-	}
-	return held
 }
 
 // reserve takes room for one more end of a client's token. It returns false when the client has
 // endLimit of them. release gives the room back, after add.
 func (e *ends) reserve(client string) (release func(), ok bool) {
-	if e.count(client, 1) > endLimit {
-		e.count(client, -1)
+	if !e.clients.Take(1, client) {
 		return nil, false
 	}
-	return func() { e.count(client, -1) }, true
+	return func() { e.clients.Give(1, client) }, true
 }
 
 // has reports whether a token or its family has ended.
@@ -138,7 +121,7 @@ func (e *ends) drop(n int, now time.Time) {
 	for id, end := range shard.tokens {
 		if end.until <= now.Unix() {
 			delete(shard.tokens, id)
-			e.count(end.client, -1)
+			e.clients.Give(1, end.client)
 			e.size.Add(-1)
 		}
 	}

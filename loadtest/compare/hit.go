@@ -11,7 +11,7 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/ptr"
 )
 
@@ -38,7 +38,7 @@ func lookups(host string, n int) [][]byte {
 
 // configureLookups switches the identity service off and uses an upstream within the process.
 func configureLookups(_ string, c *stack.Config) error {
-	provider := edgetest.NewProvider()
+	provider := stacktest.NewProvider()
 	provider.Ask = locate
 	c.Identity, c.Lookups.Provider, c.Lookups.Reverse = nil, provider, ptr.Config{}
 	return nil

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
-	"gatehouse/httpedge/edgetest/emulator"
+	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/cmd/stack/stacktest/emulator"
 	"gatehouse/providers/ipapi"
 )
 
@@ -32,10 +32,10 @@ const (
 func TestOverloadKeepsCachedLookups(t *testing.T) {
 	before := heap()
 	e := emulator.New(t, emulator.Config{Singles: emulator.FreeSingles, Batches: emulator.FreeBatches})
-	s := &service{edgetest.New(t, func(c *stack.Config) {
+	s := &service{stacktest.New(t, func(c *stack.Config) {
 		c.Lookups.Upstream = ipapi.Config{Base: e.URL, Tier: ipapi.Free}
 		c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = 5*time.Second, timeout, timeout
-		c.Log = io.Discard // edgetest keeps every line in memory
+		c.Log = io.Discard // stacktest keeps every line in memory
 	}), t}
 	c := s.connect()
 	if status, cache := c.lookup("8.8.8.8"); status != http.StatusOK || cache != "miss" {
@@ -86,7 +86,7 @@ const timeout = 5 * time.Minute
 
 // service is the service under load.
 type service struct {
-	*edgetest.Stack
+	*stacktest.Stack
 	t *testing.T
 }
 

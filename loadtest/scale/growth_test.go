@@ -21,7 +21,7 @@ import (
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -36,8 +36,8 @@ var most = flag.Int("most", 1_000_000, "keys, tokens and clients in the larger b
 // so that no token exceeds its limit of 100 requests.
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{1000, *most} {
-		st := edgetest.New(b, logged(b), func(c *stack.Config) {
-			c.Lookups.Provider, c.Lookups.CacheEntries = edgetest.NewProvider(), 2*n
+		st := stacktest.New(b, logged(b), func(c *stack.Config) {
+			c.Lookups.Provider, c.Lookups.CacheEntries = stacktest.NewProvider(), 2*n
 		})
 		cache(b, st.Lookups, n)
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkLookup(b *testing.B) {
 }
 
 // logged writes the access log to a file.
-func logged(b *testing.B) edgetest.Option {
+func logged(b *testing.B) stacktest.Option {
 	f, err := os.Create(filepath.Join(b.TempDir(), "access.log"))
 	if err != nil {
 		b.Fatal(err)
@@ -90,7 +90,7 @@ func cache(b *testing.B, lookups *lookup.Service, n int) {
 
 func BenchmarkProfile(b *testing.B) {
 	for _, n := range []int{1000, *most} {
-		st := edgetest.NewIdentity(b, logged(b))
+		st := stacktest.NewIdentity(b, logged(b))
 		client := st.NewClient(b, nil)
 		users, err := createUsers(b.Context(), st.Store, people, time.Now())
 		if err != nil {
@@ -120,7 +120,7 @@ func BenchmarkClient(b *testing.B) {
 	for _, n := range []int{1000, *most} {
 		database := filepath.Join(b.TempDir(), "gatehouse.db")
 		secret := register(b, database, n)
-		st := edgetest.NewIdentity(b, edgetest.Database("sqlite:"+database), logged(b))
+		st := stacktest.NewIdentity(b, stacktest.Database("sqlite:"+database), logged(b))
 		form := "token=x&client_secret=" + secret + "&client_id="
 		head := fmt.Sprintf(
 			"POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
@@ -174,7 +174,7 @@ func register(b *testing.B, path string, n int) string {
 }
 
 // touch makes each of n requests once, which loads the tokens or clients into memory.
-func touch(b *testing.B, st *edgetest.Stack, n int, request func([]byte, int) []byte) {
+func touch(b *testing.B, st *stacktest.Stack, n int, request func([]byte, int) []byte) {
 	b.Helper()
 	i := -1
 	converse(b, st, func(dst []byte) []byte {
@@ -186,7 +186,7 @@ func touch(b *testing.B, st *edgetest.Stack, n int, request func([]byte, int) []
 }
 
 // serve makes b.N requests, n different ones in turn, on every processor.
-func serve(b *testing.B, st *edgetest.Stack, n int, request func(dst []byte, i int) []byte) {
+func serve(b *testing.B, st *stacktest.Stack, n int, request func(dst []byte, i int) []byte) {
 	const share = 64 // requests that a processor claims at once, to reduce contention
 	var next atomic.Int64
 	b.ReportAllocs()
@@ -206,7 +206,7 @@ func serve(b *testing.B, st *edgetest.Stack, n int, request func(dst []byte, i i
 }
 
 // converse sends the server the requests that next returns, until next returns nil.
-func converse(b *testing.B, st *edgetest.Stack, next func(dst []byte) []byte) {
+func converse(b *testing.B, st *stacktest.Stack, next func(dst []byte) []byte) {
 	if err := st.Server.ServeConn(&connection{b: b, next: next}); err != nil {
 		b.Error(err)
 	}

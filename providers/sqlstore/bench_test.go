@@ -179,8 +179,3 @@ func run(b *testing.B, unit string, operation func() oauth.Operation,
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), unit)
 }
-
-func newHash() (h oauth.Hash) {
-	rand.Read(h[:])
-	return h
-}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"gatehouse/httpedge/edgetest/browser"
 	"gatehouse/httpedge/pages"
+	"gatehouse/loadtest/lab/browser"
 )
 
 var chromium context.Context

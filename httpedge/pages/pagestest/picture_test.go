@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"gatehouse/httpedge/edgetest/browser"
+	"gatehouse/loadtest/lab/browser"
 )
 
 var update = flag.Bool("update", false, "make the README's picture anew")

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"gatehouse/httpedge/edgetest/emulator"
+	"gatehouse/cmd/stack/stacktest/emulator"
 	"gatehouse/loadtest/overload"
 )
 

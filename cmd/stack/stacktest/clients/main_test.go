@@ -1,0 +1,10 @@
+package clients_test
+
+import (
+	"os"
+	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
+)
+
+func TestMain(m *testing.M) { os.Exit(stacktest.Run(m, nil)) }

@@ -1,0 +1,453 @@
+package stacktest_test
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// rateHeaders are the headers of every counted response.
+var rateHeaders = []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
+
+// TestDecisionsOfOtherEndpoints has all endpoints except authorize and token.
+func TestDecisionsOfOtherEndpoints(t *testing.T) {
+	rows(t, []rowTest{
+		{"profile check order", profileCheckOrder},
+		{"401 body", func(r *row) {
+			c, u := r.client(), r.user()
+			revoked := r.issue(c, u, oauth.ViewUser)
+			r.post("/oauth/revoke", []string{"token", revoked.access, "client_id", c.ID, "client_secret",
+				c.Secret}).object(r.t, 200)
+			other := r.issue(c, u, oauth.ViewUser)
+			var bodies []string
+			for _, token := range []string{revoked.access, "gtat_unknown", other.access[:20],
+				other.access + "x", other.refresh, "\"", "gtat_é"} {
+				a := r.profile(token)
+				a.invalid(r.t)
+				bodies = append(bodies, a.body)
+			}
+			for _, body := range bodies {
+				if body != bodies[0] {
+					r.t.Errorf("got %s and %s, want equal bodies", bodies[0], body)
+				}
+			}
+			r.send("GET", r.URL+"/api/user", "").invalid(r.t)
+		}},
+		{"rate limit", rateLimit},
+		{"rate limit, exact under concurrency", func(r *row) {
+			tokens := r.issue(r.client(), r.user(), oauth.UserScopes)
+			for path, limit := range map[string]int{"/api/user": 100, "/api/user/details": 50} {
+				statuses := make([]int, 160)
+				var all sync.WaitGroup
+				for worker := range 16 {
+					all.Go(func() {
+						for i := worker; i < len(statuses); i += 16 {
+							statuses[i] = r.profile(tokens.access, path).status
+						}
+					})
+				}
+				all.Wait()
+				counts := map[int]int{}
+				for _, status := range statuses {
+					counts[status]++
+				}
+				if counts[200] != limit || counts[429] != len(statuses)-limit {
+					r.t.Errorf("%s: got %v, want %d successes", path, counts, limit)
+				}
+			}
+		}},
+		{"profile JSON", profileJSON},
+		{"metadata and more: metadata", func(r *row) {
+			o := r.send("GET", r.URL+"/.well-known/oauth-authorization-server", "").object(r.t, 200)
+			for name, want := range map[string]string{
+				"issuer":                           r.URL,
+				"authorization_endpoint":           r.URL + "/oauth/authorize",
+				"token_endpoint":                   r.URL + "/oauth/token",
+				"revocation_endpoint":              r.URL + "/oauth/revoke",
+				"introspection_endpoint":           r.URL + "/oauth/introspect",
+				"code_challenge_methods_supported": "[S256]", "response_types_supported": "[code]",
+				"grant_types_supported": "[authorization_code refresh_token client_credentials]"} {
+				if got := fmt.Sprint(o[name]); got != want {
+					r.t.Errorf("got %s %s, want %s", name, got, want)
+				}
+			}
+		}},
+		{"metadata and more: revocation", revocation},
+		{"metadata and more: introspection", introspection},
+		{"CORS", cors},
+		{"admin API", adminAPI},
+		{"cleanup", func(r *row) {
+			c, then := r.client(), time.Now().Add(-2*time.Hour)
+			old := r.issueAt(then, redemption(c, r.code(c, r.user(), then, nil)))
+			for removed := 1; removed > 0; {
+				var err error
+				if removed, err = r.Store.Sweep(r.t.Context(), time.Now()); err != nil {
+					r.t.Fatal(err)
+				}
+			}
+			r.profile(old.AccessToken).denied(r.t, 401, "token_expired")
+			r.token(renewal(c, old.RefreshToken)...).tokens(r.t)
+		}},
+		{"brute force: passwords", wrongPasswords},
+		{"brute force: client secrets", func(r *row) {
+			c := r.client()
+			a := r.token(ownToken(c, "client_secret", "wrong")...)
+			for range 30 {
+				if a.status == 401 {
+					a = r.token(ownToken(c, "client_secret", "wrong")...)
+				}
+			}
+			a.fails(r.t, 429, "temporarily_unavailable")
+			if wait := a.retryAfter(r.t); wait < 1 || wait > 10 {
+				r.t.Errorf("got Retry-After %d, want at most 10 seconds", wait)
+			}
+			r.token(ownToken(c)...).object(r.t, 200)
+			r.caller = "203.0.113.77"
+			r.token(ownToken(c)...).object(r.t, 200)
+			r.token(ownToken(c, "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
+		}},
+	})
+}
+
+func profileCheckOrder(r *row) {
+	c := r.client(func(c *oauth.Client) { c.DetailApproved = false })
+	tokens := r.issue(c, r.user(), oauth.DetailUser)
+	bare := r.send("GET", r.URL+"/api/user", "")
+	bare.invalid(r.t)
+	bare.has(r.t, "WWW-Authenticate", `Bearer realm="gatehouse"`)
+	for _, elsewhere := range []reply{
+		r.send("GET", r.URL+"/api/user?access_token="+tokens.access, ""),
+		r.send("GET", r.URL+"/api/user/details", "access_token="+tokens.access, "Content-Type", formType),
+		r.send("GET", r.URL+"/api/user", "", "Authorization", basic(c.ID, c.Secret)),
+		r.send("GET", r.URL+"/api/user", "", "Authorization", tokens.access),
+	} {
+		elsewhere.invalid(r.t)
+	}
+	challenged := func(a reply, want string) {
+		r.t.Helper()
+		if got := a.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer ") ||
+			!strings.Contains(got, want) {
+			r.t.Errorf("got challenge %q, want %s", got, want)
+		}
+	}
+	challenged(r.profile("x"), `error="invalid_token"`)
+	expired := r.profile(r.Seal(r.t, oauth.AccessToken{
+		ClientID: c.ID, Expires: time.Now().Add(-time.Second).Unix(),
+	}))
+	expired.denied(r.t, 401, "token_expired")
+	challenged(expired, `error="invalid_token"`)
+	for i := range 51 {
+		a := r.profile(tokens.access, "/api/user/details")
+		if i < 50 {
+			a.denied(r.t, 403, "unapproved_scope")
+			challenged(a, `error="insufficient_scope"`)
+			continue
+		}
+		a.members(r.t, 429, "error", "message", "retry_after") // before scope and approval
+	}
+	scopeless := r.token(ownToken(c)...).object(r.t, 200)["access_token"].(string)
+	a := r.profile(scopeless, "/api/user/details")
+	a.denied(r.t, 403, "insufficient_scope") // before approval
+	challenged(a, `scope="detail-user"`)
+	a = r.profile(scopeless)
+	a.denied(r.t, 403, "insufficient_scope")
+	challenged(a, `scope="view-user"`)
+}
+
+func rateLimit(r *row) {
+	c, u := r.client(), r.user()
+	for endpoint, path := range map[token.Endpoint]string{token.BasicProfile: "/api/user",
+		token.DetailedProfile: "/api/user/details"} {
+		limit := map[string]int{"/api/user": 100, "/api/user/details": 50}[path]
+		tokens := r.issue(c, u, oauth.UserScopes)
+		start := time.Now()
+		use := func(at time.Time) {
+			counter := r.CounterOf(r.t, tokens.access).Tokens
+			for range limit {
+				if got := counter.Admit(tokens.access, endpoint, at).Verdict; got != token.Admitted {
+					r.t.Fatalf("got verdict %v, want admitted", got)
+				}
+			}
+		}
+		use(start.Add(-50 * time.Second))
+		for range 3 { // a refused request is not counted
+			a := r.profile(tokens.access, path)
+			o := a.members(r.t, 429, "error", "message", "retry_after")
+			wait := int(o["retry_after"].(float64))
+			if o["error"] != "rate_limit_exceeded" || wait < 1 || wait > 11 {
+				r.t.Errorf("got %s, want at most 11 seconds", a.body)
+			}
+			a.has(r.t, "Retry-After", strconv.Itoa(wait), "X-RateLimit-Limit", strconv.Itoa(limit),
+				"X-RateLimit-Remaining", "0",
+				"X-RateLimit-Reset", strconv.FormatInt(start.Add(10*time.Second+time.Second-1).Truncate(time.Second).Unix(), 10))
+		}
+		other := map[string]string{"/api/user": "/api/user/details",
+			"/api/user/details": "/api/user"}[path]
+		r.profile(tokens.access, other).object(r.t, 200) // separate counters
+		second := r.issue(c, u, oauth.UserScopes)
+		r.profile(second.access, path).has(r.t, "X-RateLimit-Remaining",
+			strconv.Itoa(limit-1))
+
+		tokens = r.issue(c, u, oauth.UserScopes)
+		use(time.Now().Add(-61 * time.Second))
+		before := time.Now()
+		a := r.profile(tokens.access, path)
+		a.object(r.t, 200)
+		a.has(r.t, "X-RateLimit-Remaining", strconv.Itoa(limit-1))
+		reset, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
+		if in := time.Unix(reset, 0).Sub(before); err != nil || in < time.Minute || in > 63*time.Second {
+			r.t.Errorf("got a reset in %v, want the end of a window that began with this request", in)
+		}
+	}
+	scopeless := r.token(ownToken(c)...).object(r.t, 200)["access_token"].(string)
+	for i := range 2 { // a 403 is counted
+		r.profile(scopeless).has(r.t, "X-RateLimit-Remaining", strconv.Itoa(99-i))
+	}
+	for _, name := range rateHeaders {
+		r.profile("x").has(r.t, name, "")
+	}
+}
+
+func profileJSON(r *row) {
+	c := r.client()
+	bare := r.user(func(u *account.User) { u.Email, u.Phone = "", phoneNumber() })
+	basicFields := []string{"id", "name", "email", "profile_picture", "username", "gender"}
+	detailFields := append(basicFields, "bio", "phone_number", "place_of_birth", "date_of_birth",
+		"address", "service_id")
+	tokens := r.issue(c, bare, oauth.UserScopes)
+	o := r.profile(tokens.access).members(r.t, 200, basicFields...)
+	for name, value := range o {
+		if (value == nil) != (name != "id" && name != "name") {
+			r.t.Errorf("got %s %v, want null except for id and name", name, value)
+		}
+	}
+	id := o["id"].(float64)
+	if id != float64(bare.ID) || id != float64(int64(id)) || id < 1 || id >= 1<<53 {
+		r.t.Errorf("got id %v, want an integer from 1 to 2^53-1", id)
+	}
+	o = r.profile(tokens.access, "/api/user/details").members(r.t, 200, detailFields...)
+	if o["email"] != nil || o["phone_number"] != bare.Phone || o["bio"] != nil {
+		r.t.Errorf("got %v, want no email and the phone number", o)
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(o["service_id"].(string)) {
+		r.t.Errorf("got service_id %v, want a UUID", o["service_id"])
+	}
+	full := r.user(func(u *account.User) {
+		u.Name, u.Username, u.Gender, u.Bio, u.PlaceOfBirth = `Rosa "R" <Ü>`, "rosa"+phoneNumber()[5:],
+			"female", "a\nb\\", "Köln"
+		u.Phone, u.DateOfBirth, u.Address, u.ProfilePicture = phoneNumber(), "1990-02-28", "1 Road",
+			"https://pics.example/1.png"
+	})
+	tokens = r.issue(c, full, oauth.UserScopes)
+	o = r.profile(tokens.access, "/api/user/details").members(r.t, 200, detailFields...)
+	for name, want := range map[string]string{"name": full.Name, "email": full.Email,
+		"username": full.Username, "gender": "female", "bio": full.Bio,
+		"phone_number": full.Phone, "place_of_birth": "Köln", "date_of_birth": "1990-02-28",
+		"address": "1 Road", "profile_picture": full.ProfilePicture} {
+		if o[name] != want {
+			r.t.Errorf("got %s %v, want %s", name, o[name], want)
+		}
+	}
+}
+
+// phoneNumber returns a unique phone number.
+func phoneNumber() string {
+	digits := regexp.MustCompile(`[^0-9]`).ReplaceAllString(oauth.NewClientSecret()+oauth.NewClientSecret(), "")
+	return "+49" + (digits + "1234567890")[:10]
+}
+
+func revocation(r *row) {
+	c, other, p, u := r.client(), r.client(), r.client(public), r.user()
+	end := func(c stacktest.Client, token string) {
+		r.t.Helper()
+		if a := r.post("/oauth/revoke", []string{"token", token, "client_id", c.ID, "client_secret",
+			c.Secret}); a.status != 200 {
+			r.t.Fatalf("got %d %s, want 200", a.status, a.body)
+		}
+	}
+	tokens := r.issue(c, u, oauth.ViewUser)
+	for _, token := range []string{tokens.access, tokens.refresh} {
+		end(other, token)
+		end(c, token+"x")
+	}
+	end(c, "unknown")
+	end(c, oauth.NewRefreshToken())
+	r.profile(tokens.access).object(r.t, 200)
+	end(c, tokens.access)
+	r.profile(tokens.access).invalid(r.t)
+	next := r.token(renewal(c, tokens.refresh)...).tokens(r.t)
+	end(c, next.refresh)
+	r.profile(next.access).invalid(r.t)
+	r.token(renewal(c, next.refresh)...).fails(r.t, 400, "invalid_grant")
+	mine := r.issue(p, u, oauth.ViewUser)
+	end(p, mine.refresh)
+	r.profile(mine.access).invalid(r.t)
+	r.post("/oauth/revoke", []string{"token", "x", "client_id", c.ID, "client_secret",
+		"wrong"}).fails(r.t, 401, "invalid_client")
+	r.post("/oauth/revoke", []string{"client_id", c.ID, "client_secret", c.Secret}).fails(r.t, 400,
+		"invalid_request")
+}
+
+func introspection(r *row) {
+	c, other, p, u := r.client(), r.client(), r.client(public), r.user()
+	every := r.client(func(c *oauth.Client) { c.IntrospectAny = true })
+	about := func(c stacktest.Client, token string) reply {
+		r.t.Helper()
+		return r.post("/oauth/introspect", []string{"token", token, "client_id", c.ID, "client_secret",
+			c.Secret})
+	}
+	tokens := r.issue(c, u, oauth.UserScopes)
+	for _, asker := range []stacktest.Client{c, every} {
+		o := about(asker, tokens.access).object(r.t, 200)
+		if o["active"] != true || o["client_id"] != c.ID || o["scope"] != "view-user detail-user" ||
+			o["sub"] != strconv.FormatInt(u.ID, 10) || o["exp"] == nil {
+			r.t.Errorf("got %v, want the token's properties", o)
+		}
+		if o := about(asker, tokens.refresh).object(r.t, 200); o["active"] != true {
+			r.t.Errorf("got %v, want an active refresh token", o)
+		}
+	}
+	hidden := func(a reply) {
+		r.t.Helper()
+		if a.status != 200 || a.body != `{"active":false}` {
+			r.t.Errorf(`got %d %s, want {"active":false}`, a.status, a.body)
+		}
+	}
+	hidden(about(other, tokens.access))
+	hidden(about(other, tokens.refresh))
+	hidden(about(c, "unknown"))
+	r.post("/oauth/revoke", []string{"token", tokens.refresh, "client_id", c.ID, "client_secret",
+		c.Secret}).object(r.t, 200)
+	hidden(about(c, tokens.access))
+	hidden(about(every, tokens.refresh))
+	about(p, "x").fails(r.t, 401, "invalid_client")
+	a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization",
+		"Bearer "+r.token(ownToken(every)...).object(r.t, 200)["access_token"].(string))
+	if a.status != 403 {
+		r.t.Errorf("got %d at the admin API, want no admin rights for a resource server", a.status)
+	}
+}
+
+func cors(r *row) {
+	r.client(public, redirecting("https://spa.example:8443/cb", "com.example.spa:/cb"))
+	r.client(redirecting("https://confidential.example/cb"))
+	const exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
+	for origin, registered := range map[string]string{"https://spa.example:8443": "https://spa.example:8443", "https://confidential.example": "", "https://evil.example": "", "null": ""} {
+		for path, method := range map[string]string{"/oauth/token": "POST", "/oauth/revoke": "POST",
+			"/api/user": "GET", "/api/user/details": "GET"} {
+			allowed := registered
+			if method == "POST" { // pages of any origin may call these
+				allowed = origin
+			}
+			a := r.send("OPTIONS", r.URL+path, "", "Origin", origin, "Access-Control-Request-Method", method,
+				"Access-Control-Request-Headers", "authorization,content-type")
+			a.has(r.t, "Access-Control-Allow-Origin", allowed)
+			if a.status != 204 || !strings.Contains(a.header.Get("Access-Control-Allow-Methods"), method) {
+				r.t.Errorf("%s: got %d %v, want a response to the preflight", path, a.status, a.header)
+			}
+			a = r.send(method, r.URL+path, "", "Origin", origin)
+			a.has(r.t, "Access-Control-Allow-Origin", allowed)
+			if allowed != "" {
+				a.has(r.t, "Access-Control-Expose-Headers", exposed)
+			}
+		}
+		for path, method := range map[string]string{"/api/lookup": "GET", "/api/my-ip": "GET",
+			"/api/bulk": "POST"} {
+			a := r.send("OPTIONS", r.URL+path, "", "Origin", origin, "Access-Control-Request-Method", method)
+			a.has(r.t, "Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", exposed)
+		}
+	}
+}
+
+func adminAPI(r *row) {
+	o, c := r.operator(), r.client()
+	for _, token := range []string{"", "Bearer x", basic(c.ID, c.Secret)} {
+		headers := []string{"Authorization", token}
+		if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "",
+			headers[:2*min(1, len(token))]...); a.status != 401 {
+			r.t.Errorf("got %d %s for %q, want 401", a.status, a.body, token)
+		}
+	}
+	user := r.issue(c, r.user(), oauth.UserScopes)
+	if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization",
+		"Bearer "+user.access); a.status != 403 {
+		r.t.Errorf("got %d %s for a user's token, want 403", a.status, a.body)
+	}
+	for range 120 { // no rate window
+		o.does(200, "GET", "/clients?limit=1", "")
+	}
+	for _, path := range []string{"/admin/v1/clients", "/admin/v1/users", "/metrics"} {
+		if a := r.send("GET", r.URL+path, "", "Authorization", "Bearer "+o.token); a.status != 404 {
+			r.t.Errorf("got %d at the public listener's %s, want 404", a.status, path)
+		}
+	}
+}
+
+func wrongPasswords(r *row) {
+	c, u, known := r.client(), r.person(), r.browser()
+	known.consented(c, u)
+	try := func(b *browser, email, password string) page {
+		p := b.open("GET", "/login", nil)
+		return b.send(p, "email", email, "password", password)
+	}
+	attacker := r.browser()
+	p := try(attacker, u.Email, "wrong")
+	for range 8 {
+		if p.status == 422 {
+			p = try(attacker, u.Email, "wrong")
+		}
+	}
+	if p.status != 429 {
+		r.t.Fatalf("got %d after 9 wrong passwords, want 429", p.status)
+	}
+	if wait := p.retryAfter(r.t); wait < 1 || wait > 10 {
+		r.t.Errorf("got Retry-After %d, want at most 10 seconds", wait)
+	}
+	if p := try(known, u.Email, stacktest.Password); p.status != 200 || p.path != "/me" {
+		r.t.Errorf("got %d at %s, want a known browser signed in at once", p.status, p.path)
+	}
+	many := &row{r.IdentityStack, r.t, "203.0.113.99"}
+	b := many.browser()
+	for i := range 40 {
+		if p = try(b, "nobody"+strconv.Itoa(i)+"@example.com", "wrong"); p.status == 429 {
+			break
+		}
+	}
+	if p.status != 429 {
+		r.t.Errorf("got %d after 40 wrong passwords of one address, want 429", p.status)
+	}
+	p.retryAfter(r.t)
+}
+
+// TestDecisionsOnOverload closes the store, so that writes fail as in an overload.
+func TestDecisionsOnOverload(t *testing.T) {
+	rows(t, []rowTest{{"overload", func(r *row) {
+		c, u, b := r.client(), r.person(), r.browser()
+		b.consented(c, u)
+		tokens := r.issue(c, u, oauth.ViewUser)
+		code := r.code(c, u, time.Now(), nil)
+		r.CloseStores(r.t)
+		for _, form := range [][]string{redemption(c, code), renewal(c, tokens.refresh)} {
+			a := r.token(form...)
+			a.fails(r.t, 503, "temporarily_unavailable")
+			a.retryAfter(r.t)
+		}
+		p := b.authorize(c, "skip_account_chooser", "true")
+		// A session is read again a second after it was loaded on a database that others may share.
+		// Without it, the person gets an error page.
+		if q, err := url.Parse(p.to); err != nil || p.status != 503 &&
+			q.Query().Get("error") != "temporarily_unavailable" && q.Query().Get("error") != "server_error" {
+			r.t.Errorf("got %d to %q, want an error for the client or the user", p.status, p.to)
+		}
+	}}})
+}

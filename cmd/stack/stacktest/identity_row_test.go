@@ -1,0 +1,333 @@
+package stacktest_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/providers/sqlstore/pgtest"
+)
+
+const (
+	verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+	formType = "application/x-www-form-urlencoded"
+)
+
+var challenge = challengeOf(verifier)
+
+func challengeOf(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// row tests one row of a document on a running service.
+type row struct {
+	*stacktest.IdentityStack
+	t      *testing.T
+	caller string // the address of its requests, by which the service counts failures
+}
+
+// rowTest is a row's name and test.
+type rowTest struct {
+	name  string
+	check func(*row)
+}
+
+// rows tests every row on SQLite and on PostgreSQL. Rows share a service for each database, so each
+// row creates its own clients and users.
+func rows(t *testing.T, all []rowTest, options ...stacktest.Option) {
+	for name, database := range map[string]func() stacktest.Option{
+		"SQLite": func() stacktest.Option {
+			return stacktest.Database("sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db"))
+		},
+		"PostgreSQL": func() stacktest.Option {
+			return stacktest.Database(pgtest.Start(t), pgtest.KeyFile(t))
+		},
+	} {
+		if name == "SQLite" && stacktest.Nodes(t) > 1 {
+			continue // nodes share PostgreSQL
+		}
+		t.Run(name, func(t *testing.T) {
+			trusting := func(c *stack.Config) {
+				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			}
+			standard := []stacktest.Option{database(), trusting}
+			st := stacktest.NewIdentity(t, append(standard, options...)...)
+			for i, test := range all {
+				t.Run(test.name, func(t *testing.T) {
+					test.check(&row{st, t, fmt.Sprintf("198.51.100.%d", i+1)})
+				})
+			}
+		})
+	}
+}
+
+// send sends a request; headers alternate names and values.
+func (r *row) send(method, target, body string, headers ...string) reply {
+	r.t.Helper()
+	request, err := http.NewRequest(method, target, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	request.Header.Set("X-Forwarded-For", r.caller)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	response, err := r.Client.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return readReply(r.t, response)
+}
+
+func readReply(t *testing.T, response *http.Response) reply {
+	t.Helper()
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{status: response.StatusCode, header: response.Header, body: string(text)}
+}
+
+// post sends a form to a path; form alternates names and values.
+func (r *row) post(path string, form []string, headers ...string) reply {
+	r.t.Helper()
+	return r.send("POST", r.URL+path, values(form...).Encode(),
+		append([]string{"Content-Type", formType}, headers...)...)
+}
+
+func (r *row) token(form ...string) reply {
+	r.t.Helper()
+	return r.post("/oauth/token", form)
+}
+
+// profile requests /api/user or another path.
+func (r *row) profile(token string, path ...string) reply {
+	r.t.Helper()
+	return r.send("GET", r.URL+append(path, "/api/user")[0], "", "Authorization", "Bearer "+token)
+}
+
+// values makes a form of alternating names and values; it omits empty values.
+func values(pairs ...string) url.Values {
+	form := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			form.Add(pairs[i], pairs[i+1])
+		}
+	}
+	return form
+}
+
+func basic(id, secret string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
+}
+
+// client registers a confidential client that is approved for detailed profiles.
+func (r *row) client(change ...func(*oauth.Client)) stacktest.Client {
+	r.t.Helper()
+	return r.NewClient(r.t, func(c *oauth.Client) {
+		c.DetailApproved = true
+		for _, f := range change {
+			f(c)
+		}
+	})
+}
+
+func public(c *oauth.Client) { c.Public = true }
+
+func operator(c *oauth.Client) {
+	c.Operator, c.Scopes, c.Grants, c.RedirectURIs = true, oauth.ServerOperations,
+		oauth.ClientCredentialsGrant, nil
+}
+
+// address returns a unique e-mail address.
+func (r *row) address() string { return oauth.NewClientSecret()[5:15] + "@example.com" }
+
+// user creates a user who cannot sign in.
+func (r *row) user(change ...func(*account.User)) *account.User {
+	r.t.Helper()
+	u := &account.User{Name: "Rosa", Email: r.address(), Created: time.Now(), Updated: time.Now()}
+	for _, f := range change {
+		f(u)
+	}
+	if err := r.Store.CreateUser(r.t.Context(), u); err != nil {
+		r.t.Fatal(err)
+	}
+	return u
+}
+
+// person creates a user who can sign in with stacktest.Password.
+func (r *row) person() *account.User {
+	r.t.Helper()
+	return r.NewUser(r.t, "Rosa", strings.ToLower(r.address()))
+}
+
+// code issues a code at a time, as the browser flow does. change may be nil.
+func (r *row) code(c stacktest.Client, u *account.User, at time.Time,
+	change func(*oauth.AuthorizationCode)) string {
+	r.t.Helper()
+	current, err := r.Store.User(r.t.Context(), u.ID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	code := oauth.AuthorizationCode{ClientID: c.ID, UserID: u.ID,
+		Epochs: oauth.Epochs{User: current.Epoch}, RedirectURI: stacktest.RedirectURI,
+		Scopes: oauth.UserScopes, CodeChallenge: challenge}
+	if change != nil {
+		change(&code)
+	}
+	plain, fault := r.Tokens.IssueCode(r.t.Context(), code, at)
+	if fault != nil {
+		r.t.Fatal(fault)
+	}
+	return plain
+}
+
+// redemption returns the form that redeems a code; more overrides it.
+func redemption(c stacktest.Client, code string, more ...string) []string {
+	return overridden([]string{"grant_type", "authorization_code", "client_id", c.ID, "client_secret",
+		c.Secret, "code", code,
+		"redirect_uri", stacktest.RedirectURI, "code_verifier", verifier}, more)
+}
+
+// renewal returns the form that uses a refresh token; more overrides it.
+func renewal(c stacktest.Client, refresh string, more ...string) []string {
+	return overridden([]string{"grant_type", "refresh_token", "client_id", c.ID, "client_secret",
+		c.Secret, "refresh_token", refresh}, more)
+}
+
+// ownToken returns the form of a client_credentials grant; more overrides it.
+func ownToken(c stacktest.Client, more ...string) []string {
+	return overridden([]string{"grant_type", "client_credentials", "client_id", c.ID, "client_secret",
+		c.Secret}, more)
+}
+
+func overridden(form, more []string) []string {
+	for i := 0; i < len(more); i += 2 {
+		at := slices.Index(form, more[i])
+		if at < 0 {
+			form = append(form, more[i], more[i+1])
+			continue
+		}
+		form[at+1] = more[i+1]
+	}
+	return form
+}
+
+// pair is an access token with its refresh token.
+type pair struct{ access, refresh string }
+
+// tokens returns the two tokens of a token response.
+func (r reply) tokens(t *testing.T) pair {
+	t.Helper()
+	o := r.object(t, 200)
+	access, _ := o["access_token"].(string)
+	refresh, _ := o["refresh_token"].(string)
+	if !strings.HasPrefix(access, "gtat_") || !strings.HasPrefix(refresh, "gtrt_") {
+		t.Fatalf("got %s, want an access and a refresh token", r.body)
+	}
+	return pair{access, refresh}
+}
+
+// issue issues tokens for scopes of a user.
+func (r *row) issue(c stacktest.Client, u *account.User, scopes oauth.Scopes) pair {
+	r.t.Helper()
+	code := r.code(c, u, time.Now(), func(code *oauth.AuthorizationCode) { code.Scopes = scopes })
+	return r.token(redemption(c, code)...).tokens(r.t)
+}
+
+// issueAt issues tokens at a time.
+func (r *row) issueAt(at time.Time, form []string) *oauth.TokenResponse {
+	r.t.Helper()
+	var params []oauth.Parameter
+	for i := 0; i < len(form); i += 2 {
+		params = append(params, oauth.Parameter{Name: form[i], Value: form[i+1]})
+	}
+	request, fault := oauth.ParseTokenRequest(params, "")
+	if fault != nil {
+		r.t.Fatal(fault)
+	}
+	response, fault := r.Tokens.Token(r.t.Context(), request, at)
+	if fault != nil {
+		r.t.Fatal(fault)
+	}
+	return response
+}
+
+// object checks the status and returns the members of a JSON body.
+func (r reply) object(t *testing.T, status int) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(r.body), &o); err != nil || r.status != status {
+		t.Fatalf("got %d %s and %v, want %d and a JSON object", r.status, r.body, err, status)
+	}
+	return o
+}
+
+// members checks the status and that a JSON body has these members and no others.
+func (r reply) members(t *testing.T, status int, names ...string) map[string]any {
+	t.Helper()
+	o := r.object(t, status)
+	for _, name := range names {
+		if _, ok := o[name]; !ok || len(o) != len(names) {
+			t.Fatalf("got %s, want the members %v", r.body, names)
+		}
+	}
+	return o
+}
+
+// fails checks an error of the token endpoint: status, code, and that no field is empty.
+func (r reply) fails(t *testing.T, status int, code string) {
+	t.Helper()
+	o := r.members(t, status, "error", "error_description", "message", "hint")
+	if o["error"] != code {
+		t.Errorf("got %d %s, want %s", r.status, r.body, code)
+	}
+	for name, text := range o {
+		if text == "" {
+			t.Errorf("got %s, want a value in %s", r.body, name)
+		}
+	}
+}
+
+// denied checks an error of a profile endpoint.
+func (r reply) denied(t *testing.T, status int, code string) {
+	t.Helper()
+	if o := r.members(t, status, "error", "error_description", "message"); o["error"] != code ||
+		o["error_description"] == "" || o["message"] == "" {
+		t.Errorf("got %d %s, want %d %s", r.status, r.body, status, code)
+	}
+}
+
+// invalid checks the response to an invalid or revoked token.
+func (r reply) invalid(t *testing.T) {
+	t.Helper()
+	if o := r.members(t, 401, "message"); o["message"] == "" {
+		t.Errorf("got %s, want a message", r.body)
+	}
+}
+
+// has checks headers, which alternate names and values.
+func (r reply) has(t *testing.T, headers ...string) {
+	t.Helper()
+	for i := 0; i < len(headers); i += 2 {
+		if got := r.header.Get(headers[i]); got != headers[i+1] {
+			t.Errorf("got %s: %q, want %q", headers[i], got, headers[i+1])
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// Package realclients_test runs unmodified published OAuth clients against the real service over
+// HTTP.
+package realclients_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/cmd/stack/stacktest/recipe"
+)
+
+// callback is the redirect URI of all clients. No server listens there: the programs read the
+// redirect and do not follow it.
+const callback = "https://app.example/callback"
+
+type client struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret,omitempty"`
+}
+
+// setup is the input of a program.
+type setup struct {
+	URL          string            `json:"url"`
+	RedirectURI  string            `json:"redirect_uri"`
+	Confidential client            `json:"confidential"`
+	Public       client            `json:"public"`
+	User         map[string]string `json:"user"`
+}
+
+// newSetup registers the clients and the user of one program.
+func newSetup(t *testing.T, st *stacktest.IdentityStack, email string) setup {
+	t.Helper()
+	register := func(public bool) client {
+		c := st.NewClient(t, func(c *oauth.Client) {
+			c.RedirectURIs, c.Public, c.DetailApproved = []string{callback}, public, true
+		})
+		return client{c.ID, c.Secret}
+	}
+	st.NewUser(t, "Rosa", email)
+	return setup{st.URL, callback, register(false), register(true),
+		map[string]string{"email": email, "password": stacktest.Password}}
+}
+
+// TestPublishedClients runs each client through the authorization code grant with PKCE, refresh,
+// client credentials and revocation. `make setup` installs the clients.
+func TestPublishedClients(t *testing.T) {
+	if _, err := os.Stat("node_modules/oauth4webapi"); err != nil {
+		t.Fatalf("got %v, want the clients installed: make setup", err)
+	}
+	st := stacktest.NewIdentity(t)
+	for _, name := range []string{"oauth4webapi", "openid-client", "simple-oauth2"} {
+		t.Run(name, func(t *testing.T) {
+			run(t, name+".mjs", newSetup(t, st, name+"@example.com"))
+		})
+	}
+}
+
+// TestRecipes runs clients of OpenID Connect and a verifier of JWTs. Their registration and their
+// code are those of docs/apps.md.
+func TestRecipes(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	const email = "rosa@example.com"
+	st.NewUser(t, "Rosa", email)
+	for _, row := range []struct{ heading, script string }{
+		{"openid-client", "openid-client-discovery.mjs"},
+		{"openid-client on a device", "openid-client-device.mjs"},
+		{"openid-client with a key", "openid-client-key.mjs"},
+		{"oauth4webapi", "oauth4webapi-openid.mjs"},
+		{"jose", "jose.mjs"},
+	} {
+		t.Run(row.heading, func(t *testing.T) {
+			r := recipe.Read(t, row.heading)
+			r.CheckCode(t, row.script)
+			c := r.Create(t, st, recipe.Addresses(st.URL, 3000))[0]
+			t.Parallel() // after all clients are registered: metadata is kept for a moment
+			run(t, row.script, map[string]any{
+				"url": st.URL, "ISSUER": st.URL, "base": "http://127.0.0.1:3000",
+				"CLIENT_ID": c.ID, "CLIENT_SECRET": c.Secret, "KEY": c.Key,
+				"user": map[string]string{"email": email, "password": stacktest.Password},
+			})
+		})
+	}
+}
+
+// run runs a program with its input and fails the test if the program fails.
+func run(t *testing.T, script string, input any) {
+	t.Helper()
+	text, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", script)
+	node.Stdin = bytes.NewReader(text)
+	if output, err := node.CombinedOutput(); err != nil {
+		t.Errorf("got %v, want no error:\n%s", err, output)
+	}
+}

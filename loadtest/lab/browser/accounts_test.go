@@ -1,0 +1,60 @@
+package browser_test
+
+import (
+	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// TestSecondAccount adds an account to the browser and chooses between both.
+func TestSecondAccount(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.NewUser(t, "Bea", "bea@example.com")
+		p.visit(p.app.authorizeURL("view-user"))
+		p.sees("/accounts", "Choose an account", "Atlas", "Ada")
+		p.follow("+ Use another account")
+		p.signIn("bea@example.com", stacktest.Password)
+		p.sees("/consent", "Allow Atlas", "Bea")
+		p.follow("Use another account")
+		p.sees("/accounts", "Choose an account", "Ada", "Bea")
+		p.press(ada)
+		p.sees("/consent", "Allow Atlas", "Ada")
+		p.lacks("Bea")
+		p.press("Allow")
+		if _, name := p.profile(p.token(p.app)); name != "Ada" {
+			t.Errorf("got name %q, want Ada", name)
+		}
+		p.visit(p.app.authorizeURL("view-user"))
+		p.press("B Bea bea@example.com")
+		p.sees("/consent", "Allow Atlas", "Bea")
+	})
+}
+
+func TestSignOutOfOneAccount(t *testing.T) {
+	p := newService(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.signedIn("Bea", "bea@example.com")
+	p.visit("/accounts")
+	p.sees("/accounts", "Your accounts", "Ada", "Bea")
+	p.press("Sign out of Ada")
+	p.sees("/accounts", "Your accounts", "Bea")
+	p.lacks("Ada")
+	p.follow("Sign out")
+	p.press("Sign out")
+	p.visit("/accounts")
+	p.sees("/accounts", "You are not signed in.")
+}
+
+func TestSignOutOfAllAccounts(t *testing.T) {
+	p := newService(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.signedIn("Bea", "bea@example.com")
+	p.follow("Switch account")
+	p.follow("Sign out of all")
+	p.sees("/logout", "Sign out", "Ada", "Bea")
+	p.press("Sign out")
+	p.sees("/logout", "signed out")
+	p.visit(p.app.authorizeURL("view-user"))
+	p.sees("/login", "Sign in")
+}

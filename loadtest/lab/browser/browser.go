@@ -1,0 +1,161 @@
+// Package browser drives chromium in tests and examines pages with axe-core, which scripts/setup
+// installs.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// View is a window size and colour scheme.
+type View struct {
+	Name  string // for file names
+	Width int64  // of the window, in CSS pixels
+	Dark  bool   // prefers-color-scheme: dark
+}
+
+// Views are the views for tests of all pages: a small phone and a desktop, light and dark, and
+// the width of most phones.
+var Views = []View{
+	{"320-light", 320, false},
+	{"320-dark", 320, true},
+	{"390-light", 390, false},
+	{"1280-light", 1280, false},
+	{"1280-dark", 1280, true},
+}
+
+// Start starts a headless chromium with an empty profile. The context is the parent for Open. stop
+// ends the process and removes the profile.
+func Start() (ctx context.Context, stop func(), err error) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("hide-scrollbars", true),
+	)
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	stop = func() { cancel(); release() }
+	if err := chromedp.Do(ctx); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("start chromium: %w", err)
+	}
+	return ctx, stop, nil
+}
+
+// Open opens a tab with its own cookies and returns its context. The tab closes at the test's end.
+func Open(tb testing.TB, parent context.Context) context.Context {
+	tb.Helper()
+	ctx, cancel := chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
+	tb.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		tb.Fatalf("open a tab: %v", err)
+	}
+	return ctx
+}
+
+// Look sets the tab's view for this and all later pages.
+func Look(ctx context.Context, v View) error {
+	scheme := "light"
+	if v.Dark {
+		scheme = "dark"
+	}
+	options := []chromedp.EmulateViewportOption{chromedp.EmulatePortrait}
+	if v.Width < 600 {
+		options = append(options, chromedp.EmulateMobile)
+	}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(v.Width, 800, options...)); err != nil {
+		return fmt.Errorf("set the window's size: %w", err)
+	}
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme},
+			// no transitions, so that final colours are examined
+			{Name: "prefers-reduced-motion", Value: "reduce"},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set the colour scheme: %w", err)
+	}
+	return nil
+}
+
+// Examine returns axe-core's violations on the tab's page, one line for each element.
+func Examine(ctx context.Context) ([]string, error) {
+	source, err := axe()
+	if err != nil {
+		return nil, err
+	}
+	const run = `axe.run(document, {resultTypes: ["violations"]}).then(result => JSON.stringify(result.violations.flatMap(
+		v => v.nodes.map(n => v.id + ": " + n.html + ": " + n.failureSummary))))`
+	load := "typeof axe !== 'undefined' || (() => {" + source + "\n})() || true"
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](load)); err != nil {
+		return nil, fmt.Errorf("load axe-core: %w", err)
+	}
+	result, err := chromedp.Run(ctx, chromedp.Evaluate[string](run, chromedp.EvalAwaitPromise))
+	if err != nil {
+		return nil, fmt.Errorf("run axe-core: %w", err)
+	}
+	var found []string
+	if err := json.Unmarshal([]byte(result), &found); err != nil {
+		return nil, fmt.Errorf("read axe-core's result: %w", err)
+	}
+	return found, nil
+}
+
+// Overflow returns the number of CSS pixels by which the page is wider than the window.
+func Overflow(ctx context.Context) (int, error) {
+	return chromedp.Run(ctx,
+		chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`))
+}
+
+// Keep writes a screenshot of the whole page to screenshots/name.png in the test's folder.
+func Keep(ctx context.Context, name string) error {
+	yes := true
+	shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
+		Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &yes, FromSurface: &yes,
+		OptimizeForSpeed: &yes,
+	})
+	if err != nil {
+		return fmt.Errorf("take a screenshot: %w", err)
+	}
+	if err := os.MkdirAll("screenshots", 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join("screenshots", name+".png"), shot.Data, 0o644)
+}
+
+// axe returns the script, from any folder of the module.
+func axe() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			break
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", fmt.Errorf("find the module: no go.mod above the test")
+		}
+		folder = parent
+	}
+	script, err := os.ReadFile(filepath.Join(folder,
+		"loadtest/lab/browser/node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		return "", fmt.Errorf("read axe-core, which scripts/setup installs: %w", err)
+	}
+	return strings.TrimSpace(string(script)), nil
+}

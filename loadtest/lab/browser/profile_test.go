@@ -1,0 +1,123 @@
+package browser_test
+
+import (
+	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// TestEditProfile checks that the page explains errors and keeps input, and that apps see the
+// changes.
+func TestEditProfile(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.fill("name", "Ada Lovelace")
+		p.fill("username", "ada")
+		p.fill("gender", "female")
+		p.fill("date_of_birth", "10.12.1915")
+		p.fill("profile_picture", "javascript:alert(1)")
+		p.fill("bio", "Numbers & engines, <b>mostly</b>")
+		p.press("Save profile")
+		p.refused("/me", "date_of_birth", "")
+		p.refused("/me", "profile_picture", "")
+		if got := p.value("bio"); got != "Numbers & engines, <b>mostly</b>" {
+			t.Errorf("got bio %q, want the input", got)
+		}
+		p.fill("date_of_birth", "1915-12-10")
+		p.fill("profile_picture", "https://example.com/ada.png")
+		p.fill("address", "12 St James's Square\nLondon")
+		p.press("Save profile")
+		p.sees("/me", "Your account", "Ada Lovelace", "Your profile is saved.")
+		p.visit(p.app.authorizeURL("view-user"))
+		p.press("A Ada Lovelace ada@example.com")
+		p.press("Allow")
+		if _, name := p.profile(p.token(p.app)); name != "Ada Lovelace" {
+			t.Errorf("got name %q, want Ada Lovelace", name)
+		}
+	})
+}
+
+func TestUsernameIsTaken(t *testing.T) {
+	p := newService(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.fill("username", "countess")
+	p.press("Save profile")
+	q := p.person(t, true)
+	q.signedIn("Bea", "bea@example.com")
+	q.fill("username", "Countess")
+	q.press("Save profile")
+	q.refused("/me", "username", "")
+	q.fill("username", "bea")
+	q.press("Save profile")
+	q.sees("/me", "Your account")
+}
+
+// TestRemoveApp checks that removal revokes the app's token and consent.
+func TestRemoveApp(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.lacks("Atlas")
+		p.allow(p.app)
+		token := p.token(p.app)
+		if status, _ := p.profile(token); status != 200 {
+			t.Errorf("got %d, want 200", status)
+		}
+		p.visit("/me")
+		p.sees("/me", "Connected apps", "Atlas", "can see your name", "Last used: just now")
+		p.press("Remove Atlas")
+		p.sees("/me", "Your account", "The app can no longer use your account.")
+		p.lacks("Atlas")
+		if status, _ := p.profile(token); status != 401 {
+			t.Errorf("got %d with a removed app's token, want 401", status)
+		}
+		p.visit(p.app.authorizeURL("view-user", "skip_account_chooser", "true"))
+		p.press(ada)
+		p.sees("/consent", "Allow Atlas")
+		p.lacks("allowed before")
+	})
+}
+
+// TestEndAnotherSession signs out another browser.
+func TestEndAnotherSession(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		left := p.person(t, p.scripts)
+		left.signedIn("Ada", "ada@example.com")
+		p.visit("/login")
+		p.signIn("ada@example.com", stacktest.Password)
+		p.sees("/me", "this browser")
+		p.press("End all other sessions")
+		p.sees("/me", "Your account")
+		p.lacks("End all other sessions")
+		left.visit("/me")
+		left.sees("/login", "Sign in")
+	})
+}
+
+// TestSecurityHistory checks that the page tells what the person did.
+func TestSecurityHistory(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.allow(p.app)
+		p.visit("/me")
+		p.follow("Security history")
+		p.sees("/me/history", "Security history", "You let Atlas see your name",
+			"You signed in", "in a new browser", "from 127.0.0.0/24")
+		p.follow("Back to your account")
+		p.sees("/me", "Your account")
+	})
+}
+
+func TestEndOneSession(t *testing.T) {
+	p := newService(t).person(t, true)
+	left := p.person(t, true)
+	left.signedIn("Ada", "ada@example.com")
+	p.visit("/login")
+	p.signIn("ada@example.com", stacktest.Password)
+	p.leave("end the other session",
+		click(`//button[@name="session"][starts-with(normalize-space(.), "End")]`))
+	p.sees("/me", "Your account", "this browser")
+	left.visit("/me")
+	left.sees("/login", "Sign in")
+	p.leave("end this session", click(`//button[@name="session"]`))
+	p.sees("/logout", "signed out")
+}

@@ -1,0 +1,57 @@
+package browser_test
+
+import (
+	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// signIn submits the page to sign in.
+func (p *person) signIn(email, password string) {
+	p.t.Helper()
+	p.sees("/login", "Sign in")
+	p.fill("email", email)
+	p.fill("password", password)
+	p.press("Sign in")
+}
+
+// TestSignInAndAllow has a user who signs in for an app.
+func TestSignInAndAllow(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.NewUser(t, "Ada", "ada@example.com")
+		p.visit(p.app.authorizeURL("view-user"))
+		p.sees("/login", "Sign in", "Atlas")
+		p.signIn("ada@example.com", stacktest.Password)
+		p.sees("/consent", "Allow Atlas to use your account?", "Ada", "ada@example.com", "see your name")
+		p.press("Allow")
+		if status, name := p.profile(p.token(p.app)); status != 200 || name != "Ada" {
+			t.Errorf("got %d and name %q, want 200 and Ada", status, name)
+		}
+	})
+}
+
+func TestWrongPassword(t *testing.T) {
+	p := newService(t).person(t, true)
+	p.NewUser(t, "Ada", "ada@example.com")
+	p.visit("/login")
+	p.signIn("ada@example.com", "wrong horse battery staple")
+	p.refused("/login", "", "do not belong together")
+	p.fill("password", stacktest.Password)
+	p.press("Sign in")
+	p.sees("/me", "Your account", "Ada")
+}
+
+func TestSignOut(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.NewUser(t, "Ada", "ada@example.com")
+		p.visit("/login")
+		p.signIn("ada@example.com", stacktest.Password)
+		p.sees("/me", "Your account")
+		p.follow("Sign out")
+		p.sees("/logout", "Sign out", "Ada")
+		p.press("Sign out")
+		p.sees("/logout", "signed out")
+		p.visit("/accounts")
+		p.sees("/accounts", "You are not signed in.")
+	})
+}
