@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -18,57 +17,76 @@ func at(path string) (object, name string) {
 	return path[:max(n, 0)], path[n+1:]
 }
 
-// drop removes a member.
-func drop(path string) change {
+// member changes the objects that may have the member at path.
+func member(path string, f func(o map[string]any, name string)) change {
 	object, name := at(path)
-	return func(a *response) { a.object(object, func(o map[string]any) { delete(o, name) }) }
+	return func(a *response) { a.object(object, func(o map[string]any) { f(o, name) }) }
 }
 
-// set changes the value of a member, if it exists.
-func set(path string, value any) change {
-	object, name := at(path)
-	return func(a *response) {
-		a.object(object, func(o map[string]any) {
-			if _, ok := o[name]; ok {
-				o[name] = value
-			}
-		})
-	}
+// drop removes a member.
+func drop(path string) change {
+	return member(path, func(o map[string]any, name string) { delete(o, name) })
+}
+
+// add sets a member, which need not exist.
+func add(path string, value any) change {
+	return member(path, func(o map[string]any, name string) { o[name] = value })
+}
+
+// extra adds a member to an object.
+func extra(path string) change { return add(strings.TrimPrefix(path+".debug", "."), "x") }
+
+// added adds a member to objects without it.
+func added(path string) change {
+	return member(path, func(o map[string]any, name string) {
+		if _, ok := o[name]; !ok {
+			o[name] = "made_up"
+		}
+	})
 }
 
 // rename renames a member.
 func rename(path, to string) change {
-	object, name := at(path)
-	return func(a *response) {
-		a.object(object, func(o map[string]any) {
-			if v, ok := o[name]; ok {
-				delete(o, name)
-				o[to] = v
+	return member(path, func(o map[string]any, name string) {
+		if v, ok := o[name]; ok {
+			delete(o, name)
+			o[to] = v
+		}
+	})
+}
+
+// each changes the value of a member, if it exists.
+func each(path string, f func(any) any) change {
+	return member(path, func(o map[string]any, name string) {
+		if v, ok := o[name]; ok {
+			o[name] = f(v)
+		}
+	})
+}
+
+// set sets a member, if it exists.
+func set(path string, value any) change { return each(path, func(any) any { return value }) }
+
+// changedText changes a string.
+func changedText(path string, f func(string) string) change {
+	return each(path, func(v any) any {
+		if s, ok := v.(string); ok {
+			return f(s)
+		}
+		return v
+	})
+}
+
+// calculated changes a number.
+func calculated(path string, f func(float64) float64) change {
+	return each(path, func(v any) any {
+		if n, ok := v.(json.Number); ok {
+			if number, err := n.Float64(); err == nil {
+				return json.Number(strconv.FormatFloat(f(number), 'f', -1, 64))
 			}
-		})
-	}
-}
-
-// extra adds a member to an object.
-func extra(path string) change {
-	return func(a *response) { a.object(path, func(o map[string]any) { o["debug"] = "x" }) }
-}
-
-// added adds a member to objects without it.
-func added(path string) change {
-	object, name := at(path)
-	return func(a *response) {
-		a.object(object, func(o map[string]any) {
-			if _, ok := o[name]; !ok {
-				o[name] = "made_up"
-			}
-		})
-	}
-}
-
-// add adds a member with a value.
-func add(name string, value any) change {
-	return func(a *response) { a.object("", func(o map[string]any) { o[name] = value }) }
+		}
+		return v
+	})
 }
 
 // status changes the status.
@@ -170,25 +188,6 @@ func inside(o map[string]any, name string) map[string]any {
 	return found
 }
 
-// calculated changes the value of a member that is a number.
-func calculated(path string, f func(float64) float64) change {
-	object, name := at(path)
-	return func(r *response) {
-		r.object(object, func(o map[string]any) {
-			if n, ok := o[name].(json.Number); ok {
-				if v, err := n.Float64(); err == nil {
-					o[name] = json.Number(decimal(f(v)))
-				}
-			}
-		})
-	}
-}
-
-// decimal writes a number without an exponent.
-func decimal(v float64) string {
-	return new(big.Float).SetFloat64(v).Text('f', -1)
-}
-
 // recalculated changes the value of a header that is an integer.
 func recalculated(name string, f func(float64) float64) change {
 	return func(r *response) {
@@ -204,27 +203,6 @@ func times(factor float64) func(float64) float64 {
 }
 
 func plus(n float64) func(float64) float64 { return func(v float64) float64 { return v + n } }
-
-// each changes a member of the objects at a path.
-func each(path, name string, f func(any) any) change {
-	return func(r *response) {
-		r.object(path, func(o map[string]any) {
-			if v, ok := o[name]; ok {
-				o[name] = f(v)
-			}
-		})
-	}
-}
-
-// changedText changes a string in the object at a path.
-func changedText(path, name string, f func(string) string) change {
-	return each(path, name, func(v any) any {
-		if s, ok := v.(string); ok {
-			return f(s)
-		}
-		return v
-	})
-}
 
 // results changes the list of results and keeps count and failed as they were.
 func results(f func([]any) []any) change {
