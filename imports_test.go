@@ -57,7 +57,6 @@ var exceptions = []string{
 	"loadtest/compare -> providers/ipapi",
 	"loadtest/compare -> providers/mmdb",
 	"loadtest/compare -> providers/ptr",
-	"loadtest/overload/run -> cmd/stack/stacktest/emulator",
 }
 
 // internalTests are imports of internal test files that cannot move.
