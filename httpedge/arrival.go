@@ -110,7 +110,7 @@ func (a *arrival) Close() error {
 // release gives back the room of the request that was handed on.
 func (a *arrival) release() {
 	if held := a.held.Swap(0); held > 0 {
-		a.room.give(held, networksOf(a.Conn))
+		a.room.Give(int(held), networksOf(a.Conn)...)
 	}
 }
 
@@ -190,7 +190,7 @@ func (a *arrival) fill() bool {
 func (a *arrival) grow() bool {
 	more := min(max(arrivalRoom, len(a.buf)), max(arrivalStep, len(a.buf)/4))
 	if a.request.limit > maxBodyBytes {
-		if !a.room.take(int64(more), networksOf(a.Conn)) {
+		if !a.room.Take(more, networksOf(a.Conn)...) {
 			return false
 		}
 		a.held.Add(int64(more))

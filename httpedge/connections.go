@@ -13,23 +13,23 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/ratelimit"
 )
 
 // connections tracks the open connections of a listener: it limits their number and closes those
 // that would delay a shutdown.
 type connections struct {
-	max        int
-	perAddress int                   // of one address, see ratelimit.Networks; 0 = no limit
-	exempt     func(netip.Addr) bool // from perAddress
-	timeouts   timeouts              // of each
-	log        *slog.Logger
-	refused    [len(limitNames)]atomic.Uint64 // by limit
+	max      int
+	from     fair.Slots[ratelimit.Network] // open ones, without the exempt
+	exempt   func(netip.Addr) bool         // from the limit of an address
+	timeouts timeouts                      // of each
+	log      *slog.Logger
+	refused  [len(limitNames)]atomic.Uint64 // by limit
 
 	mu      sync.Mutex
 	open    map[*connection]struct{}
-	from    map[netip.Prefix]int // how many are open, without the exempt
-	closing bool                 // new connections are refused
+	closing bool // new connections are refused
 }
 
 // limit is a limit of connections that refuses one.
@@ -44,16 +44,18 @@ const (
 var limitNames = [...]string{limitAll: "all", limitAddress: "address"}
 
 func newConnections(limit int, t timeouts, log *slog.Logger) *connections {
-	return &connections{max: limit, timeouts: t, log: log,
-		open: make(map[*connection]struct{}), from: make(map[netip.Prefix]int)}
+	return &connections{max: limit, timeouts: t, log: log, open: make(map[*connection]struct{})}
 }
 
 // limitAddresses limits the connections of one IPv4 address or IPv6 /64. An IPv6 /56 may have twice
 // as many, and a /48 four times: providers hand out such networks. Call it before there are
 // connections.
 func (c *connections) limitAddresses(most int, exempt func(netip.Addr) bool) {
-	c.perAddress, c.exempt = most, exempt
+	c.from.Share, c.from.Shares, c.exempt = most, sharesOf, exempt
 }
+
+// sharesOf returns how many times a network may have what one address may.
+func sharesOf(n ratelimit.Network) int { return n.Wide }
 
 func (c *connections) count() int {
 	c.mu.Lock()
@@ -82,23 +84,18 @@ func (c *connections) add(conn net.Conn) (*connection, limit) {
 	if c.closing || len(c.open) >= c.max {
 		return nil, limitAll
 	}
-	for _, network := range from {
-		if c.from[network.Prefix] >= c.perAddress*network.Wide {
-			return nil, limitAddress
-		}
+	if !c.from.Take(1, from...) {
+		return nil, limitAddress
 	}
 	held := &connection{Conn: conn, owner: c, from: from,
 		times: connDeadlines{timeouts: &c.timeouts, arriving: true}}
 	c.open[held] = struct{}{}
-	for _, network := range from {
-		c.from[network.Prefix]++
-	}
 	return held, noLimit
 }
 
 // counts returns the networks that conn counts for; nil = none.
 func (c *connections) counts(conn net.Conn) []ratelimit.Network {
-	if c.perAddress == 0 {
+	if c.from.Share == 0 {
 		return nil
 	}
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
@@ -112,11 +109,7 @@ func (c *connections) remove(conn *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, conn)
-	for _, network := range conn.from {
-		if c.from[network.Prefix]--; c.from[network.Prefix] == 0 {
-			delete(c.from, network.Prefix)
-		}
-	}
+	c.from.Give(1, conn.from...)
 }
 
 // closeSilent refuses new connections and closes those that never sent a byte: fasthttp would wait

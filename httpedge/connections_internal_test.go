@@ -52,8 +52,8 @@ func TestConnectionLimitOfIPv6Networks(t *testing.T) {
 		for _, conn := range open {
 			c.remove(conn)
 		}
-		if len(c.from) != 0 {
-			t.Errorf("got %d networks in memory after all connections ended, want 0", len(c.from))
+		if n, networks := c.from.Used(); n != 0 || networks != 0 {
+			t.Errorf("got %d connections of %d networks after all ended, want none", n, networks)
 		}
 	}
 }

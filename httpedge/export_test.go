@@ -17,11 +17,10 @@ func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {
 }
 
 // TakeStreamRoom takes all but left bytes of the room for streams, or returns false.
-func (s *Server) TakeStreamRoom(left int64) bool { return s.streams.take(maxStreamsBytes-left, nil) }
+func (s *Server) TakeStreamRoom(left int) bool { return s.streams.Take(maxStreamsBytes - left) }
 
 // StreamRoom is how many bytes streams hold.
-func (s *Server) StreamRoom() int64 {
-	s.streams.mu.Lock()
-	defer s.streams.mu.Unlock()
-	return s.streams.held
+func (s *Server) StreamRoom() int {
+	held, _ := s.streams.Used()
+	return held
 }

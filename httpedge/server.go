@@ -131,7 +131,8 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients,
-		failures: endpoint.NewFailures(config.Logger)}
+		failures: endpoint.NewFailures(config.Logger),
+		streams:  streamRoom{Total: maxStreamsBytes, Share: maxOwnStreams, Shares: sharesOf}}
 	site := visit.Config{People: config.People, Issuer: config.Issuer, Failures: s.failures,
 		Caller: s.clients.caller}
 	if config.Tokens != nil {

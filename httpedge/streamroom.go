@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"net"
-	"net/netip"
-	"sync"
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/ratelimit"
 	"gatehouse/httpedge/lookups"
 )
@@ -25,46 +24,7 @@ var errStreamsFull = errors.New("streams hold too many bytes")
 
 // streamRoom bounds the bytes that the bodies of all streams hold, and those of one address: who
 // reads slowly keeps them for long. Networks are those that the connection counts for.
-type streamRoom struct {
-	mu   sync.Mutex
-	held int64
-	of   map[netip.Prefix]int64
-}
-
-// take takes n bytes, or returns false if there is no room for them.
-func (r *streamRoom) take(n int64, from []ratelimit.Network) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.held+n > maxStreamsBytes {
-		return false
-	}
-	for _, network := range from {
-		if r.of[network.Prefix]+n > maxOwnStreams*int64(network.Wide) {
-			return false
-		}
-	}
-	r.add(n, from)
-	return true
-}
-
-// give gives back n bytes.
-func (r *streamRoom) give(n int64, from []ratelimit.Network) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.add(-n, from)
-}
-
-func (r *streamRoom) add(n int64, from []ratelimit.Network) {
-	r.held += n
-	for _, network := range from {
-		if r.of == nil {
-			r.of = map[netip.Prefix]int64{}
-		}
-		if r.of[network.Prefix] += n; r.of[network.Prefix] == 0 {
-			delete(r.of, network.Prefix)
-		}
-	}
-}
+type streamRoom = fair.Slots[ratelimit.Network]
 
 // bodyLimit returns the limit of the body of a request with that target, in origin or absolute form
 // (RFC 9112 section 3.2).

@@ -1,4 +1,5 @@
-// Package fair holds a queue that serves its callers in turn.
+// Package fair shares what is scarce: a queue that serves its callers in turn, and slots of which one
+// key leaves some to the others.
 package fair
 
 // Queue is a fair queue: it has one line for each caller and serves the lines in turn. It has one

@@ -3,6 +3,9 @@ package partition
 import (
 	"encoding/binary"
 	"errors"
+	"math"
+
+	"gatehouse/actors/wire"
 )
 
 // MaxMessages is the most messages that a frame may have.
@@ -92,169 +95,89 @@ func appendRows(dst []byte, rows []Row) []byte {
 // ParseFrame returns the frame that AppendFrame has encoded, or ErrVersion or ErrFrame. It
 // allocates in proportion to len(b). Counts and Body of its messages are parts of b.
 func ParseFrame(b []byte) (Frame, error) {
-	r := reader{b: b}
-	version := r.uint()
-	if r.bad {
+	r := reader{wire.Reader{Rest: b}}
+	version := r.Uint()
+	if r.Bad {
 		return Frame{}, ErrFrame
 	}
 	if version < 1 || version > Version {
 		return Frame{}, ErrVersion
 	}
 	f := Frame{Version: int(version)}
-	f.From, f.To = r.string(), r.string()
-	f.Number, f.Reply = r.int(), r.int()
+	f.From, f.To = r.text(), r.text()
+	f.Number, f.Reply = r.Int(), r.Int()
 	n := 0
-	for count := r; !count.bad && len(count.b) > 0 && n < MaxMessages; n++ {
-		_, _ = count.byte(), count.bytes()
+	for count := r; !count.Bad && len(count.Rest) > 0 && n < MaxMessages; n++ {
+		_, _ = count.Byte(), count.Field()
 	}
 	if n > 0 {
 		f.Messages = make([]Message, 0, n)
 	}
-	for !r.bad && len(r.b) > 0 {
-		kind := Kind(r.byte())
-		body := reader{b: r.bytes()}
+	for !r.Bad && len(r.Rest) > 0 {
+		kind := Kind(r.Byte())
+		body := reader{wire.Reader{Rest: r.Field()}}
 		m := body.message(kind)
-		r.bad = r.bad || body.bad || len(f.Messages) == MaxMessages
+		r.Bad = r.Bad || body.Bad || len(f.Messages) == MaxMessages
 		f.Messages = append(f.Messages, m)
 	}
-	if r.bad {
+	if r.Bad {
 		return Frame{}, ErrFrame
 	}
 	return f, nil
 }
 
-// reader takes values off the beginning of b. bad says that one was malformed; all that follow are
-// zero then.
-type reader struct {
-	b   []byte
-	bad bool
-}
+// reader reads a frame.
+type reader struct{ wire.Reader }
 
 func (r *reader) message(kind Kind) Message {
-	m := Message{Kind: kind, Number: r.int()}
+	m := Message{Kind: kind, Number: r.Int()}
 	switch kind {
 	case Hello, Welcome, Changed, Seen, Unsupported:
 	case Move:
 		m.Rows = r.rows()
-		for n := r.count(1); n > 0; n-- {
-			m.Claimed = append(m.Claimed, r.int())
+		for n := r.Count(1); n > 0; n-- {
+			m.Claimed = append(m.Claimed, r.Int())
 		}
 		m.Piece = r.index()
-		m.More = r.bool()
-		m.Counts = r.rest()
+		m.More = r.Bool()
+		m.Counts = r.All()
 		if len(m.Claimed) != len(m.Rows) {
-			r.bad = true
+			r.Bad = true
 		}
 	case Moved:
-		m.Refused = r.bool()
+		m.Refused = r.Bool()
 	case Taken:
 		m.Rows = r.rows()
 	case Ask:
-		m.Service = r.byte()
+		m.Service = r.Byte()
 		m.Partition = r.index()
-		m.Epoch = r.int()
-		m.Body = r.rest()
+		m.Epoch = r.Int()
+		m.Body = r.All()
 	case Answer:
-		m.Status = Status(r.byte())
-		m.Epoch = r.int()
-		m.Body = r.rest()
+		m.Status = Status(r.Byte())
+		m.Epoch = r.Int()
+		m.Body = r.All()
 	case Cast:
-		m.Service = r.byte()
-		m.Body = r.rest()
+		m.Service = r.Byte()
+		m.Body = r.All()
 	default:
-		m.Body = r.rest()
+		m.Body = r.All()
 	}
-	if len(r.b) > 0 {
-		r.bad = true
+	if len(r.Rest) > 0 {
+		r.Bad = true
 	}
 	return m
 }
 
-func (r *reader) fail() {
-	r.b, r.bad = nil, true
-}
-
-func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
 // index returns a number from 0 to 2³¹-1.
-func (r *reader) index() int {
-	v := r.uint()
-	if v > 1<<31-1 {
-		r.fail()
-		return 0
-	}
-	return int(v)
-}
+func (r *reader) index() int { return r.UpTo(math.MaxInt32) }
 
-// count returns the number of elements that follow, each of which takes at least size bytes.
-func (r *reader) count(size int) int {
-	v := r.uint()
-	if v > uint64(len(r.b)/size) {
-		r.fail()
-		return 0
-	}
-	return int(v)
-}
-
-func (r *reader) byte() byte {
-	if len(r.b) == 0 {
-		r.fail()
-		return 0
-	}
-	v := r.b[0]
-	r.b = r.b[1:]
-	return v
-}
-
-func (r *reader) bool() bool {
-	v := r.byte()
-	if v > 1 {
-		r.fail()
-	}
-	return v == 1
-}
-
-func (r *reader) bytes() []byte {
-	n := r.count(1)
-	v := r.b[:n:n]
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) string() string { return string(r.bytes()) }
-
-// rest returns all that is left; nil = nothing.
-func (r *reader) rest() []byte {
-	if len(r.b) == 0 {
-		return nil
-	}
-	v := r.b
-	r.b = nil
-	return v[:len(v):len(v)]
-}
+func (r *reader) text() string { return string(r.Field()) }
 
 func (r *reader) rows() []Row {
 	var rows []Row
-	for n := r.count(3); n > 0 && !r.bad; n-- {
-		rows = append(rows, Row{Name: r.string(), Holder: r.string(), Epoch: r.int()})
+	for n := r.Count(3); n > 0 && !r.Bad; n-- {
+		rows = append(rows, Row{Name: r.text(), Holder: r.text(), Epoch: r.Int()})
 	}
 	return rows
 }

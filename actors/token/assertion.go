@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
 )
@@ -42,10 +42,7 @@ type prover struct {
 	sets     *lru.Cache[string, *keySetOf] // by client
 	fetches  singleflight.Group
 	fetchers ratelimit.Limiter[netip.Addr] // for clients that registered themselves
-
-	mu       sync.Mutex
-	waiting  int
-	byCaller map[netip.Prefix]int
+	waiting  fair.Slots[netip.Prefix]      // checks, by caller
 }
 
 // keySetOf are the keys of a client. It is never changed.
@@ -70,7 +67,7 @@ func newProver(nodes ratelimit.Nodes) *prover {
 			func(text []byte) (string, bool) { return string(text), true }),
 		fetchers: ratelimit.ShareThrottle(nodes, "client_keys",
 			ratelimit.NewThrottle(keyFetches, keyFetchesEvery, keyFetchers)),
-		byCaller: map[netip.Prefix]int{},
+		waiting: fair.Slots[netip.Prefix]{Total: checksWaiting, Share: checksOfCaller},
 	}
 }
 
@@ -83,7 +80,7 @@ func (s *Service) prove(
 		return nil // Authenticate refuses it
 	}
 	audiences := []string{s.config.Issuer, s.config.Issuer + "/oauth/token"}
-	a, fault := oauth.ParseAssertion(*c, audiences, now)
+	a, fault := client.ParseAssertion(c.Assertion, audiences, now)
 	if fault != nil {
 		return fault
 	}
@@ -119,10 +116,10 @@ func (p *prover) check(
 		return false, nil
 	}
 	by := ratelimit.SitePrefix(caller)
-	if !p.enter(by) {
+	if !p.waiting.Take(1, by) {
 		return false, errUnavailable
 	}
-	defer p.leave(by)
+	defer p.waiting.Give(1, by)
 	select {
 	case p.checking <- struct{}{}:
 	case <-ctx.Done():
@@ -130,26 +127,6 @@ func (p *prover) check(
 	}
 	defer func() { <-p.checking }()
 	return a.IsSignedBy(keys), nil
-}
-
-func (p *prover) enter(by netip.Prefix) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting >= checksWaiting || p.byCaller[by] >= checksOfCaller {
-		return false
-	}
-	p.waiting++
-	p.byCaller[by]++
-	return true
-}
-
-func (p *prover) leave(by netip.Prefix) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waiting--
-	if p.byCaller[by]--; p.byCaller[by] == 0 {
-		delete(p.byCaller, by)
-	}
 }
 
 // errNoKeys is what a client is told whose keys cannot be fetched.

@@ -9,6 +9,7 @@ import (
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
+	"gatehouse/actors/wire"
 )
 
 // handedFor is how long the windows that another node has handed over are kept for tokens that are
@@ -58,7 +59,7 @@ func (s *sharedWindows) append(dst []byte, id *oauth.TokenID, clock time.Duratio
 		if w.Over(clock) {
 			w = partition.Window{Opened: clock}
 		}
-		dst = binary.AppendUvarint(dst, uint64(max(0, (clock-w.Opened).Microseconds())))
+		dst = wire.AppendDuration(dst, clock-w.Opened)
 		dst = binary.AppendUvarint(dst, uint64(w.Used))
 		dst = binary.AppendUvarint(dst, uint64(w.Rebuilt))
 	}
@@ -110,17 +111,15 @@ func (s *Service) PlantWindows(part int, epoch int64, first bool, counts []byte)
 		}
 	}
 	shard.handed.until = clock + handedFor
-	for r := (peerReader{rest: counts}); len(r.rest) > 0; {
+	for r := (wire.Reader{Rest: counts}); len(r.Rest) > 0; {
 		var id oauth.TokenID
 		var windows sharedWindows
-		copy(id[:], r.bytes(len(id)))
+		copy(id[:], r.Bytes(len(id)))
 		for i := range windows {
-			age := r.duration()
-			windows[i] = partition.Window{
-				Opened: clock - age, Used: r.small(), Rebuilt: r.small(), Epoch: epoch,
-			}
+			windows[i] = partition.Window{Opened: clock - r.Duration(), Used: r.UpTo(mostCounted),
+				Rebuilt: r.UpTo(mostCounted), Epoch: epoch}
 		}
-		if r.short {
+		if r.Bad {
 			return
 		}
 		if int(id[0]) == part {

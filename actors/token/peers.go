@@ -11,6 +11,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
 	"gatehouse/actors/ratelimit"
+	"gatehouse/actors/wire"
 )
 
 // askTime is how long a request waits for the holder of its token's partition.
@@ -230,28 +231,19 @@ type countAsk struct {
 
 func (c *countAsk) append(dst []byte) []byte {
 	dst = append(append(append(dst, askCount), c.id[:]...), byte(c.endpoint))
-	dst = binary.AppendUvarint(dst, uint64(max(0, c.report.Age.Microseconds())))
-	dst = binary.AppendUvarint(dst, uint64(c.report.Used))
-	dst = binary.AppendUvarint(dst, uint64(c.report.Epoch))
-	dst = binary.AppendUvarint(dst, uint64(c.report.Extra))
-	return append(dst, c.text...)
+	return append(appendReport(dst, c.report), c.text...)
 }
 
 // parse reads what append has written, and is not empty. It returns false for anything else.
 func (c *countAsk) parse(body []byte) bool {
-	r := peerReader{rest: body[1:]}
-	copy(c.id[:], r.bytes(len(c.id)))
-	if b := r.bytes(1); len(b) == 1 {
-		c.endpoint = Endpoint(b[0])
-	}
-	c.report.Age = r.duration()
-	c.report.Used, c.report.Epoch = r.small(), int64(r.number())
-	c.report.Extra = r.small()
-	if len(r.rest) > oauth.MaxAccessToken {
+	r := wire.Reader{Rest: body[1:]}
+	copy(c.id[:], r.Bytes(len(c.id)))
+	c.endpoint, c.report = Endpoint(r.Byte()), readReport(&r)
+	if len(r.Rest) > oauth.MaxAccessToken {
 		return false
 	}
-	c.text = string(r.rest)
-	return !r.short && int(c.endpoint) < len(limitOf) && c.report.Epoch >= 0
+	c.text = string(r.Rest)
+	return !r.Bad && c.endpoint.isLimited() && c.report.Epoch >= 0
 }
 
 // countReply is the reply to a countAsk.
@@ -301,67 +293,36 @@ func (c *countReply) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Reset))
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Wait))
 	dst = binary.AppendUvarint(dst, uint64(c.used))
-	return binary.AppendUvarint(dst, uint64(max(0, c.age.Microseconds())))
+	return wire.AppendDuration(dst, c.age)
 }
 
 // parse reads what append has written. It returns false for anything else.
 func (c *countReply) parse(body []byte) bool {
-	r := peerReader{rest: body}
-	switch head := r.bytes(1); {
-	case len(head) == 0:
-		return false
-	case head[0] == 0:
-		c.unknown = true
-		return len(r.rest) == 0
-	default:
-		c.verdict = Verdict(head[0] - 1)
+	r := wire.Reader{Rest: body}
+	head := r.Byte()
+	if head == 0 {
+		c.unknown = !r.Bad
+		return c.unknown && len(r.Rest) == 0
 	}
-	allowed := r.bytes(1)
-	c.rate.Allowed = len(allowed) == 1 && allowed[0] == 1
-	c.rate.Limit, c.rate.Remaining = r.small(), r.small()
-	c.rate.Reset, c.rate.Wait = int64(r.number()), int64(r.small())
-	c.used, c.age = r.small(), r.duration()
-	return !r.short && len(r.rest) == 0 && c.verdict >= TokenInvalid && c.verdict <= TryLater
+	c.verdict, c.rate.Allowed = Verdict(head-1), r.Byte() == 1
+	c.rate.Limit, c.rate.Remaining = r.UpTo(mostCounted), r.UpTo(mostCounted)
+	c.rate.Reset, c.rate.Wait = int64(r.Uint()), int64(r.UpTo(mostCounted))
+	c.used, c.age = r.UpTo(mostCounted), r.Duration()
+	return !r.Bad && len(r.Rest) == 0 && c.verdict >= TokenInvalid && c.verdict <= TryLater
 }
 
-// peerReader reads the parts of a message of another node. Once one is missing, all that follow are
-// zero.
-type peerReader struct {
-	rest  []byte
-	short bool
+// mostCounted is the greatest number of requests or seconds in a message of another node.
+const mostCounted = 1 << 20
+
+func appendReport(dst []byte, r partition.Report) []byte {
+	dst = wire.AppendDuration(dst, r.Age)
+	dst = binary.AppendUvarint(dst, uint64(r.Used))
+	dst = binary.AppendUvarint(dst, uint64(r.Epoch))
+	return binary.AppendUvarint(dst, uint64(r.Extra))
 }
 
-func (r *peerReader) bytes(n int) []byte {
-	if len(r.rest) < n {
-		r.short, r.rest = true, nil
-		return nil
-	}
-	part := r.rest[:n]
-	r.rest = r.rest[n:]
-	return part
-}
-
-func (r *peerReader) number() uint64 {
-	value, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.short, r.rest = true, nil
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return value
-}
-
-// small returns a number that counts requests or seconds; greater ones are malformed.
-func (r *peerReader) small() int {
-	value := r.number()
-	if value > 1<<20 {
-		r.short = true
-		return 0
-	}
-	return int(value)
-}
-
-// duration returns a duration of up to an hour, sent in microseconds.
-func (r *peerReader) duration() time.Duration {
-	return time.Duration(min(r.number(), uint64(time.Hour/time.Microsecond))) * time.Microsecond
+func readReport(r *wire.Reader) (report partition.Report) {
+	report.Age, report.Used = r.Duration(), r.UpTo(mostCounted)
+	report.Epoch, report.Extra = int64(r.Uint()), r.UpTo(mostCounted)
+	return report
 }

@@ -1,11 +1,11 @@
 package token
 
 import (
-	"encoding/binary"
 	"time"
 
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
+	"gatehouse/actors/wire"
 )
 
 // reportToHolders tells a node that takes partitions from one that failed what this node knows of
@@ -81,10 +81,7 @@ func (a *tokenActor) report(m *reporting) {
 	}
 	m.dst = append(m.dst, a.id[:]...)
 	for _, r := range m.reports {
-		m.dst = binary.AppendUvarint(m.dst, uint64(max(0, r.Age.Microseconds())))
-		m.dst = binary.AppendUvarint(m.dst, uint64(r.Used))
-		m.dst = binary.AppendUvarint(m.dst, uint64(r.Epoch))
-		m.dst = binary.AppendUvarint(m.dst, uint64(r.Extra))
+		m.dst = appendReport(m.dst, r)
 	}
 }
 
@@ -159,17 +156,14 @@ func (s *Service) addReports(
 		reply(partition.Elsewhere, held.Epoch, nil)
 		return
 	}
-	for r := (peerReader{rest: body}); len(r.rest) > 0; {
+	for r := (wire.Reader{Rest: body}); len(r.Rest) > 0; {
 		var id oauth.TokenID
 		m := &reported{add: true}
-		copy(id[:], r.bytes(len(id)))
+		copy(id[:], r.Bytes(len(id)))
 		for i := range m.reports {
-			m.reports[i].Age = r.duration()
-			m.reports[i].Used = r.small()
-			m.reports[i].Epoch = int64(r.number())
-			m.reports[i].Extra = r.small()
+			m.reports[i] = readReport(&r)
 		}
-		if r.short || int(id[0]) != part {
+		if r.Bad || int(id[0]) != part {
 			break
 		}
 		a := s.directory.find(&id)

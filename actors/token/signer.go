@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
@@ -23,17 +23,16 @@ const signQueue = 256
 // signer bounds how many signatures are computed at once, and how many wait for it. Its methods may
 // be called by many goroutines.
 type signer struct {
-	computing chan struct{} // holds a token for each signature that is being computed
-	room      int
-	mu        sync.Mutex
-	reserved  int
-	byClient  map[string]int // of reserved; "" = signatures for no client
+	computing chan struct{}      // holds a token for each signature that is being computed
+	reserved  fair.Slots[string] // by client; "" = for no client
 }
 
+// newSigner returns a signer. One client gets a quarter of the room, so that it leaves some to the
+// others.
 func newSigner() signer {
 	processors := runtime.GOMAXPROCS(0)
-	return signer{computing: make(chan struct{}, processors), room: signQueue * processors,
-		byClient: map[string]int{}}
+	return signer{computing: make(chan struct{}, processors),
+		reserved: fair.Slots[string]{Total: signQueue * processors, Share: signQueue * processors / 4}}
 }
 
 // signature is the room for one signature and its key. It must be released once.
@@ -47,38 +46,17 @@ type signature struct {
 // is no room, or no key: signingKey makes one. It does not block.
 func (s *Service) reserve(client, alg string, now time.Time) *signature {
 	key := s.keys.signing(purposeOf(alg), now)
-	if key == nil || !s.signer.take(client) {
+	if key == nil || !s.signer.reserved.Take(1, client) {
 		s.metrics.signaturesRefused.Inc()
 		return nil
 	}
 	return &signature{service: s, client: client, key: key}
 }
 
-// take takes room for a signature. One client gets a quarter, so that it leaves room to the others.
-func (g *signer) take(client string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.reserved >= g.room || g.byClient[client] >= g.room/4 {
-		return false
-	}
-	g.reserved++
-	g.byClient[client]++
-	return true
-}
-
-func (g *signer) giveBack(client string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.reserved--
-	if g.byClient[client]--; g.byClient[client] == 0 {
-		delete(g.byClient, client)
-	}
-}
-
 // release gives back the room. A nil signature has none.
 func (g *signature) release() {
 	if g != nil {
-		g.service.signer.giveBack(g.client)
+		g.service.signer.reserved.Give(1, g.client)
 	}
 }
 

@@ -32,7 +32,7 @@ func testMain(m *testing.M) int {
 	built = folder
 	if out, err := exec.Command("go", "build", "-tags", "pact", "-trimpath", "-o",
 		filepath.Join(folder, "pactcheck"),
-		"../../cmd/pactcheck").CombinedOutput(); err != nil {
+		"../pactcheck").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pactcheck: %v: %s\n", err, out)
 		return 1
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
 )
@@ -54,16 +55,15 @@ type Config struct {
 // Fetcher fetches documents and keeps them while they are fresh. Its methods may be called by many
 // goroutines.
 type Fetcher struct {
-	client  *http.Client
-	cache   *lru.Cache[string, document]
-	flight  singleflight.Group // by URL
-	slots   chan struct{}      // holds one for each request under way
-	strange chan struct{}      // holds one for each of them that is for nobody trusted
-	total   *prometheus.CounterVec
+	client *http.Client
+	cache  *lru.Cache[string, document]
+	flight singleflight.Group // by URL
+	payers fair.Slots[string] // requests of each payer, by ID
+	slots  fair.Slots[string] // requests under way; those for nobody trusted have a key
+	total  *prometheus.CounterVec
 
-	mu     sync.Mutex
-	hosts  map[string]*host // those that are being asked, or waited for
-	payers map[string]int   // requests of each payer, by ID
+	mu    sync.Mutex
+	hosts map[string]*host // those that are being asked, or waited for
 }
 
 // host lets one request at a time reach a server.
@@ -95,8 +95,8 @@ func New(config Config) (*Fetcher, error) {
 		return nil, fmt.Errorf("make a cache: %w", err)
 	}
 	f := &Fetcher{
-		cache: cache, slots: make(chan struct{}, maxAtOnce),
-		strange: make(chan struct{}, maxStrange), hosts: map[string]*host{}, payers: map[string]int{},
+		cache: cache, hosts: map[string]*host{}, payers: fair.Slots[string]{Share: maxOfPayer},
+		slots: fair.Slots[string]{Total: maxAtOnce, Share: maxStrange},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_fetches_total",
 			Help: "Documents of clients that were requested, by outcome: done or failed.",
@@ -216,12 +216,10 @@ func (f *Fetcher) enter(
 	ctx context.Context, name string, by oauth.Payer,
 ) (leave func(), err error) {
 	name = strings.ToLower(name)
-	f.mu.Lock()
-	if f.payers[by.ID] >= maxOfPayer {
-		f.mu.Unlock()
+	if !f.payers.Take(1, by.ID) {
 		return nil, oauth.ErrBusy
 	}
-	f.payers[by.ID]++
+	f.mu.Lock()
 	h := f.hosts[name]
 	if h == nil {
 		h = &host{turn: make(chan struct{}, 1)}
@@ -231,13 +229,11 @@ func (f *Fetcher) enter(
 	f.mu.Unlock()
 	release := func() {
 		f.mu.Lock()
-		defer f.mu.Unlock()
 		if h.users--; h.users == 0 {
 			delete(f.hosts, name)
 		}
-		if f.payers[by.ID]--; f.payers[by.ID] == 0 {
-			delete(f.payers, by.ID)
-		}
+		f.mu.Unlock()
+		f.payers.Give(1, by.ID)
 	}
 	select {
 	case h.turn <- struct{}{}:
@@ -245,36 +241,16 @@ func (f *Fetcher) enter(
 		release()
 		return nil, fmt.Errorf("wait for another request to the host: %w", ctx.Err())
 	}
-	taken, ok := f.takeSlots(by)
-	if !ok {
+	var counts []string // what the request counts for, beside all
+	if !by.Trusted {
+		counts = []string{"strangers"}
+	}
+	if !f.slots.Take(1, counts...) {
 		<-h.turn
 		release()
 		return nil, oauth.ErrBusy
 	}
-	return func() { taken(); <-h.turn; release() }, nil
-}
-
-// takeSlots takes the slots of a request, if there are free ones.
-func (f *Fetcher) takeSlots(by oauth.Payer) (release func(), ok bool) {
-	var taken []chan struct{}
-	release = func() {
-		for _, slots := range taken {
-			<-slots
-		}
-	}
-	for _, slots := range []chan struct{}{f.strange, f.slots} {
-		if by.Trusted && slots == f.strange {
-			continue
-		}
-		select {
-		case slots <- struct{}{}:
-			taken = append(taken, slots)
-		default:
-			release()
-			return nil, false
-		}
-	}
-	return release, true
+	return func() { f.slots.Give(1, counts...); <-h.turn; release() }, nil
 }
 
 // request sends a request and reads the document.

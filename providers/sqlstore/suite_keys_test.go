@@ -1,4 +1,4 @@
-package storetest
+package sqlstore_test
 
 import (
 	"errors"
@@ -101,12 +101,12 @@ func keyRotationDrops(t *testing.T, f *fixture) {
 }
 
 func concurrentKeyRotations(t *testing.T, f *fixture) {
-	RotateConcurrently(t, []oauth.Store{f}, f.now)
+	rotateConcurrently(t, []oauth.Store{f}, f.now)
 }
 
-// RotateConcurrently rotates keys concurrently, through stores on one database. It checks that one
+// rotateConcurrently rotates keys concurrently, through stores on one database. It checks that one
 // rotation succeeds and the others get ErrKeysInUse.
-func RotateConcurrently(t *testing.T, stores []oauth.Store, now time.Time) {
+func rotateConcurrently(t *testing.T, stores []oauth.Store, now time.Time) {
 	t.Helper()
 	var ended sync.WaitGroup
 	var rotated atomic.Int32

@@ -1,4 +1,4 @@
-package storetest
+package sqlstore_test
 
 import (
 	"errors"
@@ -177,12 +177,12 @@ func endsNotExpired(t *testing.T, f *fixture) {
 }
 
 func numbersInOrder(t *testing.T, f *fixture) {
-	NumberInOrder(t, []oauth.Store{f}, f.client.ID)
+	numberInOrder(t, []oauth.Store{f}, f.client.ID)
 }
 
-// NumberInOrder ends access tokens concurrently, through stores on one database. It checks that
+// numberInOrder ends access tokens concurrently, through stores on one database. It checks that
 // somebody who reads the changes above the last number, again and again, sees each of them once.
-func NumberInOrder(t *testing.T, stores []oauth.Store, clientID string) {
+func numberInOrder(t *testing.T, stores []oauth.Store, clientID string) {
 	t.Helper()
 	const writers, each = 6, 40
 	var writing sync.WaitGroup

@@ -1,4 +1,4 @@
-package storetest
+package sqlstore_test
 
 import (
 	"context"
@@ -454,11 +454,11 @@ func manyEventsOfOneTransaction(t *testing.T, f *fixture) {
 	})
 }
 
-func eventNumbersInOrder(t *testing.T, f *fixture) { EventsInOrder(t, []audit.Store{f}) }
+func eventNumbersInOrder(t *testing.T, f *fixture) { eventsInOrder(t, []audit.Store{f}) }
 
-// EventsInOrder records events concurrently, through stores on one database. It checks that
+// eventsInOrder records events concurrently, through stores on one database. It checks that
 // somebody who reads the events above the last number, again and again, sees each of them once.
-func EventsInOrder(t *testing.T, stores []audit.Store) {
+func eventsInOrder(t *testing.T, stores []audit.Store) {
 	t.Helper()
 	const writers, each = 6, 40
 	var writing sync.WaitGroup

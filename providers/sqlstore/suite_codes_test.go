@@ -1,4 +1,4 @@
-package storetest
+package sqlstore_test
 
 import (
 	"reflect"
@@ -72,12 +72,12 @@ func redeemCode(t *testing.T, f *fixture) {
 func concurrentRedeems(t *testing.T, f *fixture) {
 	code := f.code()
 	f.do(&oauth.SaveCode{Code: code})
-	RedeemConcurrently(t, []oauth.Store{f}, code, f.now)
+	redeemConcurrently(t, []oauth.Store{f}, code, f.now)
 }
 
-// RedeemConcurrently redeems a saved code 64 times concurrently, through stores on one database. It
+// redeemConcurrently redeems a saved code 64 times concurrently, through stores on one database. It
 // checks that one redemption gets tokens, and that the others revoke them.
-func RedeemConcurrently(t *testing.T, stores []oauth.Store, code oauth.AuthorizationCode,
+func redeemConcurrently(t *testing.T, stores []oauth.Store, code oauth.AuthorizationCode,
 	now time.Time) {
 	t.Helper()
 	const racers = 64

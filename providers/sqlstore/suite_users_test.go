@@ -1,4 +1,4 @@
-package storetest
+package sqlstore_test
 
 import (
 	"errors"
@@ -231,12 +231,12 @@ func concurrentRegistrations(t *testing.T, f *fixture) {
 	}
 }
 
-func concurrentClaims(t *testing.T, f *fixture) { ClaimConcurrently(t, []account.Store{f}) }
+func concurrentClaims(t *testing.T, f *fixture) { claimConcurrently(t, []account.Store{f}) }
 
-// ClaimConcurrently has new and existing users claim one e-mail address, phone number or username
+// claimConcurrently has new and existing users claim one e-mail address, phone number or username
 // concurrently, through stores on one database. It checks that one succeeds and the others get
 // ErrTaken.
-func ClaimConcurrently(t *testing.T, stores []account.Store) {
+func claimConcurrently(t *testing.T, stores []account.Store) {
 	t.Helper()
 	for round := range 5 {
 		var claims [8]func() error

@@ -1,5 +1,4 @@
-// Package storetest is the conformance test suite for stores of clients, users and tokens.
-package storetest
+package sqlstore_test
 
 import (
 	"context"
@@ -12,59 +11,49 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
-	"gatehouse/actors/audit"
-	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
-	"gatehouse/actors/partition"
+	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-// Store is the interface under test.
-type Store interface {
-	oauth.Store
-	account.Store
-	audit.Store
-	partition.Store
-	// DrainNode sets Drain in a node's row.
-	DrainNode(ctx context.Context, id string) error
-	// Sweep deletes the rows that have expired at now and returns their number.
-	Sweep(ctx context.Context, now time.Time) (removed int, err error)
-	// The usage of the upstream's budget; see lookup.Ledger.
-	SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoint, number int64, u geo.Usage) (
-		held bool, err error)
-	Budgets(ctx context.Context, name string) ([2]geo.Usage, error)
-	// The leases and cursors of those who send the audit trail; see sqlstore.
-	TakeLease(ctx context.Context, name, holder string, now, until time.Time) (held bool, err error)
-	EndLease(ctx context.Context, name, holder string, now time.Time) error
-	AuditCursor(ctx context.Context, name string) (number int64, err error)
-	MoveAuditCursor(ctx context.Context, name, holder string, number int64) (moved bool, err error)
-}
-
-// Run runs all tests, each with a Store from open. It must be empty, keep the audit trail for 400
-// days, and must not sweep during the test.
-func Run(t *testing.T, open func(t *testing.T) Store) {
-	for _, suite := range []map[string]func(*testing.T, *fixture){
-		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
-		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
-		leaseTests, clusterTests, budgetTests, deviceTests, assertionTests, resourceTests,
-		logoutTests, registrationTests,
-	} {
-		for name, test := range suite {
-			t.Run(name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-				t.Cleanup(cancel)
-				f := &fixture{T: t, Store: open(t), ctx: ctx,
-					now: time.Now().UTC().Truncate(time.Millisecond)}
-				f.user, f.client = f.newUser(), f.newClient()
-				test(t, f)
-			})
-		}
+// TestConformance runs each test of the suite with an empty store of both databases. The files
+// suite_…_test.go have the tests.
+func TestConformance(t *testing.T) {
+	migrated := pgtest.Start(t)
+	if err := open(t, sqlstore.Config{URL: migrated}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, database := range map[string]func(testing.TB) string{"SQLite": sqlitetest.URL,
+		"PostgreSQL": func(tb testing.TB) string { return pgtest.Copy(tb, migrated) }} {
+		t.Run(name, func(t *testing.T) {
+			for _, suite := range []map[string]func(*testing.T, *fixture){
+				codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests,
+				clientTests, userTests, sessionTests, challengeTests, guessTests, sweepTests,
+				auditTests, leaseTests, clusterTests, budgetTests, deviceTests, assertionTests,
+				resourceTests, logoutTests, registrationTests,
+			} {
+				for name, test := range suite {
+					t.Run(name, func(t *testing.T) {
+						ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+						t.Cleanup(cancel)
+						store := open(t, sqlstore.Config{URL: database(t), SweepInterval: time.Hour,
+							AuditKeep: 400 * 24 * time.Hour})
+						f := &fixture{T: t, Store: store, ctx: ctx,
+							now: time.Now().UTC().Truncate(time.Millisecond)}
+						f.user, f.client = f.newUser(), f.newClient()
+						test(t, f)
+					})
+				}
+			}
+		})
 	}
 }
 
 // fixture is a Store with a user and a client.
 type fixture struct {
 	*testing.T
-	Store
+	*sqlstore.Store
 	ctx    context.Context
 	now    time.Time
 	user   *account.User
