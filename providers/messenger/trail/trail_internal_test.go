@@ -37,7 +37,7 @@ type request struct {
 type receiver struct {
 	t        *testing.T
 	mu       sync.Mutex
-	requests []request // all of them
+	requests []request // those that have ended
 	accepted []audit.Event
 	respond  func(*http.Request) (status int, err error) // 0 and nil = accept
 }
@@ -57,15 +57,19 @@ func (r *receiver) of(sender string) http.RoundTripper {
 			!strings.HasPrefix(h.Header.Get(webhook.SignatureHeader), "t=") {
 			r.t.Errorf("got error %v and body %s, want a signed batch of id.example", err, body)
 		}
+		began, status := time.Now(), http.StatusNoContent
+		r.mu.Lock()
+		respond := r.respond
+		r.mu.Unlock()
+		if respond != nil {
+			status, err = respond(h) // it may wait
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.requests = append(r.requests, request{time.Now(), sender, payload.ID,
+		r.requests = append(r.requests, request{began, sender, payload.ID,
 			h.Header.Get("Idempotency-Key"), payload.Events})
-		status := http.StatusNoContent
-		if r.respond != nil {
-			if status, err = r.respond(h); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
 		}
 		if status == http.StatusNoContent {
 			r.accepted = append(r.accepted, payload.Events...)
