@@ -126,7 +126,7 @@ func (f *fixture) sender(name string, store Store) *Sender {
 		f.Fatal(err)
 	}
 	s.client.HTTP.Transport = f.receiver.of(name)
-	s.start()
+	s.leased.Start(s.run)
 	return s
 }
 
@@ -404,7 +404,7 @@ func TestLostLeaseDropsTheBatch(t *testing.T) {
 		f.record(3)
 		wait(8 * time.Second)
 		now := time.Now()
-		must(true, f.store.EndLease(f.Context(), leaseName, s.holder, now))
+		must(true, f.store.EndLease(f.Context(), leaseName, s.leased.Holder, now))
 		must(f.store.TakeLease(f.Context(), leaseName, "x", now, now.Add(time.Hour)))
 		must(f.store.MoveAuditCursor(f.Context(), leaseName, "x", f.trail()[2]))
 		wait(8 * time.Second)
