@@ -65,10 +65,12 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 			}
 		}
 	}
-	if a := st.Get(t, "/admin/v1/clients"); a.Status != 404 {
-		t.Errorf("got %d on the public listener, want 404", a.Status)
-	}
 	o := st.NewOperator(t)
+	for _, path := range []string{"/admin/v1/clients", "/metrics"} {
+		if a := st.Get(t, path, "Authorization", "Bearer "+o.Token); a.Status != 404 {
+			t.Errorf("got %d for %s on the public listener, want 404", a.Status, path)
+		}
+	}
 	o.Do(200, "GET", "/clients/"+c.ID, "")
 	for range 200 { // no rate window
 		o.Do(200, "GET", "/users/1", "")

@@ -29,7 +29,8 @@ func TestProfiles(t *testing.T) {
 		end > 62*time.Second {
 		t.Errorf("got a reset in %v and %v, want one in a minute, rounded up", end, err)
 	}
-	a = st.Get(t, "/api/user/details", "Authorization", "Bearer "+access)
+	a = st.Get(t, "/api/user/details", "Authorization", "Bearer "+access, "Accept", "text/html")
+	a.Has(t, "Content-Type", "application/json")
 	if o := a.Object(t); a.Status != 200 || o["service_id"] != user.ServiceID ||
 		o["phone_number"] != nil || len(o) != 12 {
 		t.Errorf("got %d %s, want the twelve members of the detailed profile", a.Status, a.Body)

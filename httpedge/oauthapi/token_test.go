@@ -77,7 +77,9 @@ func TestInvalidTokenRequests(t *testing.T) {
 			400, "invalid_request", false},
 		"unknown grant_type": {stacktest.Values("grant_type", "password", "client_id", c.ID,
 			"client_secret", c.Secret).Encode(), "", 400, "unsupported_grant_type", false},
-		"repeated":          {good + "&scope=&scope=", "", 400, "invalid_request", false},
+		"repeated": {good + "&scope=&scope=", "", 400, "invalid_request", false},
+		"repeated, unknown": {good + "&nobody_knows=1&nobody_knows=2", "", 400, "invalid_request",
+			false},
 		"broken escape":     {good + "&scope=%zz", "", 400, "invalid_request", false},
 		"control character": {good + "&scope=%00", "", 400, "invalid_request", false},
 		"not UTF-8":         {good + "&scope=%ff", "", 400, "invalid_request", false},
@@ -134,6 +136,10 @@ func TestInvalidTokenRequests(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("%s failed", name)
 		}
+	}
+	if a := st.Send(t, "POST", st.URL+"/oauth/token", good+"&scope=&code=&nobody_knows=1&audience=2",
+		"Content-Type", "application/x-www-form-urlencoded"); a.Status != 200 {
+		t.Errorf("got %d %s with unknown and empty parameters, want 200", a.Status, a.Body)
 	}
 	if a := st.PostToken(t, stacktest.Values("grant_type", "client_credentials"), "Authorization",
 		stacktest.Basic(c.ID, c.Secret)); a.Status != 200 {

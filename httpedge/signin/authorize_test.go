@@ -209,6 +209,9 @@ func TestStateIsReturnedUnchanged(t *testing.T) {
 			u.Fragment != "" || u.Host != "app.example" {
 			t.Errorf("got %q and %v, want a code and the state %q", next.Location, err, state)
 		}
+		if _, sent, _ := strings.Cut(next.Location, "state="); strings.ContainsAny(sent, " +\"<>#") {
+			t.Errorf("got %q, want the state percent-encoded", sent)
+		}
 	}
 	for _, state := range []string{"a\r\nSet-Cookie: x=y", "a\x00", "\x7f"} {
 		p := b.Get("/oauth/authorize?" + c.Request("state", state).Encode())
@@ -217,6 +220,10 @@ func TestStateIsReturnedUnchanged(t *testing.T) {
 			len(p.Header["Set-Cookie"]) > 1 {
 			t.Errorf("got %q, %v and %v, want invalid_request", p.Location, err, p.Header)
 		}
+	}
+	if p := b.Authorize(c.Request("state", "", "prompt", "none")); p.Location == "" ||
+		strings.Contains(p.Location, "state=") {
+		t.Errorf("got %q, want a redirect without a state", p.Location)
 	}
 	long := b.Get("/oauth/authorize?" + c.Request("state", strings.Repeat("ü", 2100)).Encode())
 	if u, _ := url.Parse(long.Location); u.Query().Get("error") != "invalid_request" {

@@ -66,7 +66,8 @@ func TestFormsFromOtherSitesAreRefused(t *testing.T) {
 	if b.Cookies()["gatehouse"] != "" {
 		t.Error("got a session, want none")
 	}
-	b.Open("POST", action, fields, "Sec-Fetch-Site", "same-origin").Shows(t, 200, "/consent")
+	b.Open("POST", action, fields, "Sec-Fetch-Site", "same-origin", "Origin", "null").Shows(t, 200,
+		"/consent")
 }
 
 func TestConsentFormIsSingleUse(t *testing.T) {
@@ -326,6 +327,9 @@ func TestPageHeaders(t *testing.T) {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%s: got policy %s, want %s in it", p.Path, policy, want)
 			}
+		}
+		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+			t.Errorf("%s: got policy %s, want it strict", p.Path, policy)
 		}
 	}
 	for _, p := range []stacktest.Page{login, consent, b.Once("GET", "/oauth/authorize", nil),
