@@ -3,7 +3,6 @@ package pagestest_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,15 +20,10 @@ import (
 var chromium context.Context
 
 func TestMain(m *testing.M) {
-	var stop func()
-	var err error
-	if chromium, stop, err = browser.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	stop()
-	os.Exit(code)
+	os.Exit(browser.Run(func(ctx context.Context) int {
+		chromium = ctx
+		return m.Run()
+	}))
 }
 
 const golden = "../testdata"

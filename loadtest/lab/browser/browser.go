@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
@@ -54,6 +57,17 @@ func Start() (ctx context.Context, stop func(), err error) {
 	return ctx, stop, nil
 }
 
+// Run calls run with the context of Start, such as in TestMain, and returns its exit code.
+func Run(run func(ctx context.Context) int) int {
+	ctx, stop, err := Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer stop()
+	return run(ctx)
+}
+
 // Open opens a tab with its own cookies and returns its context. The tab closes at the test's end.
 func Open(tb testing.TB, parent context.Context) context.Context {
 	tb.Helper()
@@ -64,6 +78,29 @@ func Open(tb testing.TB, parent context.Context) context.Context {
 	}
 	return ctx
 }
+
+// Fill replaces the text of the field of a CSS selector.
+func Fill(selector, text string) chromedp.Action[chromedp.Void] {
+	return chromedp.QueryAfter(chromedp.CSS(selector),
+		func(ctx context.Context, t *chromedp.Target, nodes []*chromedp.Node) (chromedp.Void, error) {
+			if _, err := cdp.Call(ctx, t, dom.Focus, dom.FocusParams{NodeID: nodes[0].NodeID}); err != nil {
+				return chromedp.Void{}, err
+			}
+			for _, command := range []string{"selectAll", "delete"} {
+				key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown,
+					Commands: []string{command}}
+				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, key); err != nil {
+					return chromedp.Void{}, err
+				}
+			}
+			_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
+			return chromedp.Void{}, err
+		}, chromedp.NodeVisible)
+}
+
+// IsStale reports whether an action failed because the page changed meanwhile: its elements no longer
+// exist.
+func IsStale(err error) bool { return strings.Contains(err.Error(), "with given id") }
 
 // Look sets the tab's view for this and all later pages.
 func Look(ctx context.Context, v View) error {

@@ -2,7 +2,6 @@ package browser_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 
@@ -13,15 +12,9 @@ import (
 // chromium is the process that all tests share. Each person has their own cookies.
 var chromium context.Context
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	ctx, stop, err := browser.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	chromium = ctx
-	return stacktest.Run(m, nil)
+func TestMain(m *testing.M) {
+	os.Exit(browser.Run(func(ctx context.Context) int {
+		chromium = ctx
+		return stacktest.Run(m, nil)
+	}))
 }

@@ -9,10 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
@@ -102,7 +99,7 @@ func (p *person) arrive(response *network.Response) {
 func retryStale(ctx context.Context, f func() error) error {
 	for {
 		err := f()
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "with given id") {
+		if err == nil || ctx.Err() != nil || !browser.IsStale(err) {
 			return err
 		}
 	}
@@ -143,21 +140,7 @@ func click(path string) chromedp.Action[chromedp.Void] {
 // fill replaces the text of the field with this name.
 func (p *person) fill(field, text string) {
 	p.t.Helper()
-	p.do("fill "+field, chromedp.QueryAfter(chromedp.CSS(fmt.Sprintf(`[name="%s"]`, field)),
-		func(ctx context.Context, t *chromedp.Target, nodes []*chromedp.Node) (chromedp.Void, error) {
-			if _, err := cdp.Call(ctx, t, dom.Focus, dom.FocusParams{NodeID: nodes[0].NodeID}); err != nil {
-				return chromedp.Void{}, err
-			}
-			for _, command := range []string{"selectAll", "delete"} {
-				key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown,
-					Commands: []string{command}}
-				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, key); err != nil {
-					return chromedp.Void{}, err
-				}
-			}
-			_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
-			return chromedp.Void{}, err
-		}, chromedp.NodeVisible))
+	p.do("fill "+field, browser.Fill(fmt.Sprintf(`[name="%s"]`, field), text))
 }
 
 // evaluate returns the value of a JavaScript expression, even if the page may not run scripts.

@@ -4,7 +4,6 @@ package programs_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 
@@ -15,15 +14,9 @@ import (
 // chromium is the process that all tests share. Each person has their own cookies.
 var chromium context.Context
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	ctx, stop, err := browser.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	chromium = ctx
-	return stacktest.Run(m, nil)
+func TestMain(m *testing.M) {
+	os.Exit(browser.Run(func(ctx context.Context) int {
+		chromium = ctx
+		return stacktest.Run(m, nil)
+	}))
 }

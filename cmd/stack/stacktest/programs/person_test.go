@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/dom"
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"gatehouse/loadtest/lab/browser"
@@ -44,7 +41,7 @@ func (p *person) do(what string, action chromedp.Action[chromedp.Void], isDone f
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "with given id") {
+		if ctx.Err() != nil || !browser.IsStale(err) {
 			p.t.Fatalf("%s at %s: %v", what, p.address(), err)
 		}
 		if isDone != nil && isDone() {
@@ -68,21 +65,7 @@ func (p *person) click(selector string) {
 // fill enters a text into the field of a CSS selector.
 func (p *person) fill(selector, text string) {
 	p.t.Helper()
-	p.do("fill "+selector, chromedp.QueryAfter(chromedp.CSS(selector),
-		func(ctx context.Context, t *chromedp.Target, nodes []*chromedp.Node) (chromedp.Void, error) {
-			if _, err := cdp.Call(ctx, t, dom.Focus, dom.FocusParams{NodeID: nodes[0].NodeID}); err != nil {
-				return chromedp.Void{}, err
-			}
-			for _, command := range []string{"selectAll", "delete"} {
-				key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown,
-					Commands: []string{command}}
-				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, key); err != nil {
-					return chromedp.Void{}, err
-				}
-			}
-			_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
-			return chromedp.Void{}, err
-		}, chromedp.NodeVisible), nil)
+	p.do("fill "+selector, browser.Fill(selector, text), nil)
 }
 
 // evaluate returns the value of a JavaScript expression; the zero value while a page loads.
