@@ -303,8 +303,8 @@ func (r *arriving) readLine(line []byte, begin int) state {
 	case inRequestLine:
 		if !isEmpty { // RFC 9112 section 2.2 lets empty lines come first
 			r.part, r.limit = inHeaders, maxBodyBytes
-			if fields := bytes.Fields(line); r.streams && len(fields) > 1 {
-				r.limit = bodyLimit(fields[1])
+			if r.streams {
+				r.limit = bodyLimit(targetOf(line))
 			}
 		}
 	case inHeaders:
@@ -320,6 +320,17 @@ func (r *arriving) readLine(line []byte, begin int) state {
 		}
 	}
 	return unfinished
+}
+
+// targetOf returns the second field of a request line; nil = there is none.
+func targetOf(line []byte) []byte {
+	n := 0
+	for field := range bytes.FieldsSeq(line) {
+		if n++; n == 2 {
+			return field
+		}
+	}
+	return nil
 }
 
 func (r *arriving) readHeader(line []byte, begin int) state {

@@ -29,7 +29,7 @@ type connDeadlines struct {
 // release leaves the deadlines to the caller of SetDeadline.
 func (d *connDeadlines) release() { d.released.Store(true) }
 
-// responseReady is called with the time at which a response is readyAt.
+// responseReady is called with the time at which a response is ready.
 func (d *connDeadlines) responseReady(now time.Time) { d.readyAt.Store(now.UnixNano()) }
 
 // beforeRead is called by the goroutine that serves the connection, like received and

@@ -25,16 +25,16 @@ const (
 // and Several are about one account: the chosen one, or else the one that a verified id_token_hint
 // names, or else the last used.
 type Browser struct {
-	SignedIn bool     // it has a live session
-	Several  bool     // it has live sessions of several accounts
-	Chosen   bool     // the user chose the account for this request
-	Fresh    bool     // the user signed in for this request
-	Outdated bool     // the sign-in is longer ago than max_age allows
-	Hinted   bool     // it is the account that id_token_hint names
-	Unhinted bool     // id_token_hint names another account
-	Consent  Scopes   // scopes that the user has granted the client before
-	Targets  Targets  // resources that the user has granted the client before
-	Decision Decision // on the consent page, for this request only
+	SignedIn    bool     // it has a live session
+	Several     bool     // it has live sessions of several accounts
+	Chosen      bool     // the user chose the account for this request
+	Fresh       bool     // the user signed in for this request
+	Outdated    bool     // the sign-in is longer ago than max_age allows
+	HintAgrees  bool     // it is the account that id_token_hint names
+	HintDiffers bool     // id_token_hint names another account
+	Consent     Scopes   // scopes that the user has granted the client before
+	Targets     Targets  // resources that the user has granted the client before
+	Decision    Decision // on the consent page, for this request only
 }
 
 // NextStep returns the next step for a request that CheckClient and Check passed, and with
@@ -53,9 +53,9 @@ func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
 	switch {
 	case !b.SignedIn, r.Prompt.Contains(PromptLogin) && !b.Fresh:
 		return StepLogin, nil
-	case b.Unhinted && b.Chosen:
+	case b.HintDiffers && b.Chosen:
 		return StepRefuse, loginRequired("Another user signed in than the one of id_token_hint.")
-	case b.Unhinted:
+	case b.HintDiffers:
 		return StepLogin, nil
 	case mustChoose(r, b, skips):
 		return StepChooseAccount, nil
@@ -93,7 +93,7 @@ func mustChoose(r *AuthorizationRequest, b Browser, skips bool) bool {
 	case r.Prompt.Contains(PromptSelectAccount):
 		return true
 	case r.Scopes.Contains(OpenID):
-		return b.Several && !b.Hinted && !skips
+		return b.Several && !b.HintAgrees && !skips
 	}
 	return !skips
 }
@@ -102,7 +102,7 @@ func mustChoose(r *AuthorizationRequest, b Browser, skips bool) bool {
 func silentStep(r *AuthorizationRequest, b Browser, skips bool, remembered granted) (Step, *Error) {
 	before := granted{b.Consent, b.Targets}
 	switch {
-	case !b.SignedIn, b.Unhinted, b.Outdated:
+	case !b.SignedIn, b.HintDiffers, b.Outdated:
 		return StepRefuse, loginRequired("The user has to sign in.")
 	case r.Scopes.Contains(OpenID) && mustChoose(r, b, skips):
 		return StepRefuse, &Error{Code: AccountSelectionRequired,

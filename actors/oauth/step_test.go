@@ -120,8 +120,8 @@ func TestNextStepWithOpenID(t *testing.T) {
 	chosen := func(b *oauth.Browser) { b.Chosen = true }
 	fresh := func(b *oauth.Browser) { b.Chosen, b.Fresh = true, true }
 	outdated := func(b *oauth.Browser) { b.Outdated = true }
-	hinted := func(b *oauth.Browser) { b.Hinted = true }
-	unhinted := func(b *oauth.Browser) { b.Unhinted = true }
+	hintAgrees := func(b *oauth.Browser) { b.HintAgrees = true }
+	hintDiffers := func(b *oauth.Browser) { b.HintDiffers = true }
 	allowed := func(b *oauth.Browser) { b.Decision = oauth.Allowed }
 	const skip, none = chooser + "=true", "prompt=none"
 	for _, row := range []struct {
@@ -141,13 +141,13 @@ func TestNextStepWithOpenID(t *testing.T) {
 		{"two sessions, chosen", "", false, web, with(two, chosen), oauth.StepIssue, ""},
 		{"two sessions, just signed in", "", false, web, with(two, fresh), oauth.StepIssue, ""},
 		{"two sessions, bypass", skip, false, web, two, oauth.StepIssue, ""},
-		{"two sessions, one is hinted", "", false, web, with(two, hinted), oauth.StepIssue, ""},
+		{"two sessions, one is hinted", "", false, web, with(two, hintAgrees), oauth.StepIssue, ""},
 		{"another scope with two sessions", "scope=view-user", false, web, two, oauth.StepChooseAccount, ""},
 		{"another scope with one session", "scope=view-user", false, web, one, oauth.StepChooseAccount, ""},
 
 		{"select_account, not signed in", "prompt=select_account", false, web, out, oauth.StepLogin, ""},
 		{"select_account", "prompt=select_account", false, web, one, oauth.StepChooseAccount, ""},
-		{"select_account, hinted", "prompt=select_account", false, web, with(one, hinted), oauth.StepChooseAccount, ""},
+		{"select_account, hinted", "prompt=select_account", false, web, with(one, hintAgrees), oauth.StepChooseAccount, ""},
 		{"select_account with the bypass", "prompt=select_account&" + skip, false, web, one, oauth.StepChooseAccount, ""},
 		{"select_account, chosen", "prompt=select_account", false, web, with(one, chosen), oauth.StepIssue, ""},
 		{"select_account and login", "prompt=select_account+login", false, web, with(one, chosen), oauth.StepLogin, ""},
@@ -160,10 +160,10 @@ func TestNextStepWithOpenID(t *testing.T) {
 		{"outdated, signed in again", "max_age=0", false, web, with(one, outdated, fresh), oauth.StepIssue, ""},
 		{"outdated with a decision", "max_age=9", false, web, with(one, outdated, allowed), oauth.StepLogin, ""},
 
-		{"another user is hinted", "", false, web, with(one, unhinted), oauth.StepLogin, ""},
-		{"another user is hinted, two sessions", "", false, web, with(two, unhinted), oauth.StepLogin, ""},
-		{"another user than the hinted", "", false, web, with(one, unhinted, chosen), oauth.StepRefuse, oauth.LoginRequired},
-		{"another user than the hinted, decided", "", false, web, with(one, unhinted, fresh, allowed), oauth.StepRefuse, oauth.LoginRequired},
+		{"another user is hinted", "", false, web, with(one, hintDiffers), oauth.StepLogin, ""},
+		{"another user is hinted, two sessions", "", false, web, with(two, hintDiffers), oauth.StepLogin, ""},
+		{"another user than the hinted", "", false, web, with(one, hintDiffers, chosen), oauth.StepRefuse, oauth.LoginRequired},
+		{"another user than the hinted, decided", "", false, web, with(one, hintDiffers, fresh, allowed), oauth.StepRefuse, oauth.LoginRequired},
 
 		{"none, not signed in", none, false, web, out, oauth.StepRefuse, oauth.LoginRequired},
 		{"none", none, false, web, one, oauth.StepIssue, ""},
@@ -171,8 +171,8 @@ func TestNextStepWithOpenID(t *testing.T) {
 		{"none, no consent", none, false, web, new, oauth.StepRefuse, oauth.ConsentRequired},
 		{"none, two sessions", none, false, web, two, oauth.StepRefuse, oauth.AccountSelectionRequired},
 		{"none, two sessions, bypass", none + "&" + skip, false, web, two, oauth.StepIssue, ""},
-		{"none, two sessions, hinted", none, false, web, with(two, hinted), oauth.StepIssue, ""},
-		{"none, another is hinted", none, false, web, with(one, unhinted), oauth.StepRefuse, oauth.LoginRequired},
+		{"none, two sessions, hinted", none, false, web, with(two, hintAgrees), oauth.StepIssue, ""},
+		{"none, another is hinted", none, false, web, with(one, hintDiffers), oauth.StepRefuse, oauth.LoginRequired},
 		{"none, two sessions without openid", none + "&scope=view-user", false, web, with(two, func(b *oauth.Browser) { b.Consent = oauth.ViewUser }), oauth.StepIssue, ""},
 
 		{"public on loopback", "", true, loopback, one, oauth.StepConsent, ""},

@@ -257,8 +257,8 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 	} else {
 		who = visitors[0]
 	}
-	b.Hinted = hinted != 0 && who.User.ID == hinted
-	b.Unhinted = hinted != 0 && who.User.ID != hinted
+	b.HintAgrees = hinted != 0 && who.User.ID == hinted
+	b.HintDiffers = hinted != 0 && who.User.ID != hinted
 	b.Outdated = v.Pending.Request.IsOutdated(who.Session.SignedIn, v.Now)
 	return b, who
 }

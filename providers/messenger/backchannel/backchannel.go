@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,28 +19,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/providers/messenger/leased"
 	"gatehouse/providers/messenger/webhook"
 )
 
 const (
-	leaseName    = "backchannel_logout"
-	leaseTime    = 15 * time.Second // a dead holder's lease ends after it
-	renewEvery   = 5 * time.Second
-	pollEvery    = 500 * time.Millisecond
-	stepEvery    = 50 * time.Millisecond // at least, while clients accept logouts
-	storeTimeout = 5 * time.Second
+	leaseName = "backchannel_logout"
+	pollEvery = 500 * time.Millisecond
+	stepEvery = 50 * time.Millisecond // at least, while clients accept logouts
 
 	attemptTimeout = 5 * time.Second // of one request, from dialling to the status
 	perClient      = 4               // requests to a client at once; 1 after a failure
 	most           = 256             // requests at once
-	firstBackoff   = time.Second
-	maxBackoff     = time.Minute
 	tokenLifetime  = 2 * time.Minute // of a logout token (Back-Channel Logout section 2.4)
 )
 
@@ -51,14 +45,11 @@ const MaxAge = 30 * time.Minute
 // Store is the part of the database that a Sender needs.
 type Store interface {
 	account.LogoutStore
+	leased.Store
 	// Client returns a client, disabled or not, or oauth.ErrNotFound.
 	Client(ctx context.Context, id string) (*oauth.Client, error)
 	// Record writes the events of ctx (see audit.With).
 	Record(ctx context.Context) error
-	// TakeLease takes or renews a lease. held is false while another holder has it.
-	TakeLease(ctx context.Context, name, holder string, now, until time.Time) (held bool, err error)
-	// EndLease ends a lease that holder has.
-	EndLease(ctx context.Context, name, holder string, now time.Time) error
 }
 
 // Config configures a Sender. All fields are required.
@@ -75,10 +66,8 @@ type Config struct {
 type Sender struct {
 	config  Config
 	http    *http.Client
-	metrics *metrics
-	holder  string // of the lease: this Sender
-	stop    context.CancelFunc
-	ended   chan struct{}
+	metrics metrics
+	leased  *leased.Sender
 	sending sync.WaitGroup
 	wake    chan struct{} // has one element after a client has accepted a logout
 
@@ -86,10 +75,7 @@ type Sender struct {
 	clients map[string]*line // those with logouts
 	total   int              // requests under way
 
-	// Only run uses the fields below.
-	held    bool
-	renewed time.Time // when the lease was taken or refused
-	failed  bool      // the database, at the last step
+	failed bool // the database, at the last step; only run uses it
 }
 
 // line is what a Sender knows of one client.
@@ -105,24 +91,17 @@ func New(config Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.start()
+	s.leased.Start(s.run)
 	return s, nil
 }
 
 func newSender(config Config) (*Sender, error) {
-	s := &Sender{config: config, holder: uuid.NewString(), ended: make(chan struct{}),
-		wake: make(chan struct{}, 1), clients: map[string]*line{}, http: newClient()}
+	s := &Sender{config: config, metrics: newMetrics(), wake: make(chan struct{}, 1),
+		clients: map[string]*line{}, http: newClient()}
 	var err error
-	if s.metrics, err = newMetrics(config.Metrics); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
-	return s, nil
-}
-
-func (s *Sender) start() {
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	go s.run(ctx)
+	s.leased, err = leased.New(leaseName, "back-channel logouts", config.Store, config.Logger,
+		config.Metrics, s.metrics.sent, s.metrics.failures, s.metrics.lost, s.metrics.waiting)
+	return s, err
 }
 
 // newClient returns a client that follows no redirect and reads no body.
@@ -144,15 +123,12 @@ func newClient() *http.Client {
 // Stop ends the Sender and its lease. A request under way is cut off: it is sent again later. Call
 // it once, before the store is closed.
 func (s *Sender) Stop() {
-	s.stop()
-	<-s.ended
+	s.leased.Stop()
 	s.http.CloseIdleConnections()
-	s.metrics.unregister()
 }
 
 // run sends until ctx ends.
 func (s *Sender) run(ctx context.Context) {
-	defer close(s.ended)
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -169,19 +145,7 @@ func (s *Sender) run(ctx context.Context) {
 			}
 		}
 		s.sending.Wait()
-		s.endLease()
 		return
-	}
-}
-
-func (s *Sender) endLease() {
-	if !s.held {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	if err := s.config.Store.EndLease(ctx, leaseName, s.holder, time.Now()); err != nil {
-		s.config.Logger.Warn("the lease of back-channel logouts could not be ended", "error", err)
 	}
 }
 
@@ -190,9 +154,9 @@ func (s *Sender) step(ctx context.Context) {
 	now := time.Now()
 	queues, err := s.queues(ctx)
 	if err == nil && len(queues) > 0 { // an idle service writes nothing
-		err = s.renew(ctx, now)
+		err = s.renew(ctx)
 	}
-	if err == nil && s.held {
+	if err == nil && s.leased.Held {
 		err = s.sendAll(ctx, now, queues)
 	}
 	if ctx.Err() != nil {
@@ -204,32 +168,23 @@ func (s *Sender) step(ctx context.Context) {
 	s.failed = err != nil
 }
 
-func (s *Sender) renew(ctx context.Context, now time.Time) error {
-	if now.Sub(s.renewed) < renewEvery {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	held, err := s.config.Store.TakeLease(ctx, leaseName, s.holder, now, now.Add(leaseTime))
-	s.held = held && err == nil
-	if !s.held {
+func (s *Sender) renew(ctx context.Context) error {
+	err := s.leased.Renew(ctx, nil)
+	if !s.leased.Held {
 		s.metrics.waiting.Set(0)
-	}
-	if err == nil {
-		s.renewed = now
 	}
 	return err
 }
 
 func (s *Sender) queues(ctx context.Context) ([]account.LogoutQueue, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, leased.StoreTimeout)
 	defer cancel()
 	return s.config.Store.LogoutQueues(ctx)
 }
 
 // sendAll begins requests to all clients that have logouts which are due.
 func (s *Sender) sendAll(ctx context.Context, now time.Time, queues []account.LogoutQueue) error {
-	reading, cancel := context.WithTimeout(ctx, storeTimeout)
+	reading, cancel := context.WithTimeout(ctx, leased.StoreTimeout)
 	defer cancel()
 	waiting := 0
 	for _, q := range queues {
@@ -339,13 +294,7 @@ func (s *Sender) end(l *account.Logout, reached bool) {
 		return
 	}
 	c.failed++
-	c.retry = time.Now().Add(backoff(c.failed))
-}
-
-// backoff returns the wait after some failures in a row.
-func backoff(failures int) time.Duration {
-	longest := min(maxBackoff, firstBackoff<<min(failures-1, 10))
-	return longest/2 + rand.N(longest/2)
+	c.retry = time.Now().Add(leased.Backoff(c.failed))
 }
 
 // send tells a client of one logout.
@@ -373,7 +322,7 @@ func (s *Sender) send(ctx context.Context, client *oauth.Client, l *account.Logo
 
 // drop deletes a logout. If that fails, the client is told again.
 func (s *Sender) drop(ctx context.Context, l *account.Logout) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leased.StoreTimeout)
 	defer cancel()
 	if err := s.config.Store.EndLogout(ctx, l.ID); err != nil {
 		s.config.Logger.Warn("a back-channel logout could not be deleted", "error", err)
@@ -382,12 +331,12 @@ func (s *Sender) drop(ctx context.Context, l *account.Logout) {
 
 // delay puts off the next attempt, or gives up.
 func (s *Sender) delay(ctx context.Context, client *oauth.Client, l *account.Logout, cause error) {
-	next := time.Now().Add(backoff(l.Attempts + 1))
+	next := time.Now().Add(leased.Backoff(l.Attempts + 1))
 	if l.Attempts == 0 {
 		s.config.Logger.Warn("a client could not be told of a logout; retrying",
 			"client", client.ID, "error", cause)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leased.StoreTimeout)
 	defer cancel()
 	if next.Sub(l.Created) > MaxAge {
 		s.metrics.lost.Inc()
@@ -453,18 +402,15 @@ func (s *Sender) post(ctx context.Context, client *oauth.Client, l *account.Logo
 
 // metrics are the metrics of a Sender.
 type metrics struct {
-	registry   prometheus.Registerer
-	registered []prometheus.Collector
-
 	sent, failures, lost prometheus.Counter
 	waiting              prometheus.Gauge
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+func newMetrics() metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	m := &metrics{registry: registry,
+	return metrics{
 		sent: counter("gatehouse_logouts_sent_total",
 			"Logout tokens that clients have accepted."),
 		failures: counter("gatehouse_logout_failures_total",
@@ -473,19 +419,5 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			"Logouts that a client has not accepted in time."),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gatehouse_logouts_waiting",
 			Help: "Logouts that clients are still to be told of; 0 while another server sends."}),
-	}
-	for _, c := range []prometheus.Collector{m.sent, m.failures, m.lost, m.waiting} {
-		if err := registry.Register(c); err != nil {
-			m.unregister()
-			return nil, err
-		}
-		m.registered = append(m.registered, c)
-	}
-	return m, nil
-}
-
-func (m *metrics) unregister() {
-	for _, c := range m.registered {
-		m.registry.Unregister(c)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/providers/messenger/leased"
 )
 
 // store is a Store in memory. Its clients have the URI https://ID.example/.
@@ -193,7 +194,7 @@ func sender(t *testing.T, s *store, answers map[string]func(*http.Request) (int,
 		t.Fatal(err)
 	}
 	made.http.Transport = c
-	made.start()
+	made.leased.Start(made.run)
 	return made, c
 }
 
@@ -279,12 +280,12 @@ func TestGivesUpAfterMaxAge(t *testing.T) {
 		defer sender.Stop()
 		s.add("dead", "one")
 		s.add("stranger", "two")
-		time.Sleep(MaxAge - 2*maxBackoff)
+		time.Sleep(MaxAge - 2*leased.MaxBackoff)
 		left, _ := s.left()
 		if got := c.count("dead"); left != 1 || got < 20 || got > 60 {
 			t.Errorf("got %d requests and %d logouts left, want 20 to 60 and one", got, left)
 		}
-		time.Sleep(3 * maxBackoff) // the last attempt may come a backoff late
+		time.Sleep(3 * leased.MaxBackoff) // the last attempt may come a backoff late
 		want := audit.Event{Action: audit.LogoutLost, Outcome: audit.Failed,
 			Subject: audit.OfUser(7), Target: "dead"}
 		left, _ = s.left()

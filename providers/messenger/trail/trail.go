@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/audit"
+	"gatehouse/providers/messenger/leased"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -28,22 +28,14 @@ import (
 const leaseName = "audit_webhook"
 
 const (
-	leaseTime    = 15 * time.Second // a dead holder's lease ends after it
-	renewEvery   = 5 * time.Second  // with the longest request, far below leaseTime
-	pollEvery    = time.Second
-	maxBatch     = 100 // events in a request
-	firstBackoff = time.Second
-	maxBackoff   = time.Minute
-	storeTimeout = 5 * time.Second // of one call of the Store
+	pollEvery = time.Second
+	maxBatch  = 100 // events in a request
 )
 
 // Store is the part of the database that a Sender needs.
 type Store interface {
 	audit.Reader
-	// TakeLease takes or renews a lease. held is false while another holder has it.
-	TakeLease(ctx context.Context, name, holder string, now, until time.Time) (held bool, err error)
-	// EndLease ends a lease that holder has.
-	EndLease(ctx context.Context, name, holder string, now time.Time) error
+	leased.Store
 	// AuditCursor returns the number of the last event that was accepted. A new cursor begins at
 	// the end of the trail.
 	AuditCursor(ctx context.Context, name string) (int64, error)
@@ -79,18 +71,14 @@ func CheckURL(text string) error {
 type Sender struct {
 	config  Config
 	client  *webhook.Client
-	metrics *metrics
-	holder  string // of the lease: this Sender
-	stop    context.CancelFunc
-	ended   chan struct{}
+	metrics metrics
+	leased  *leased.Sender
 
 	// Only run uses the fields below.
-	held    bool      // the lease, at renewed
-	renewed time.Time // when the lease was taken or refused
-	cursor  int64     // number of the last accepted event; valid while held
-	batch   *batch    // the next events, which were not accepted so far; nil = unknown
-	failed  int       // attempts in a row
-	retry   time.Time // no attempt before
+	cursor int64     // number of the last accepted event; valid while the lease is held
+	batch  *batch    // the next events, which were not accepted so far; nil = unknown
+	failed int       // attempts in a row
+	retry  time.Time // no attempt before
 }
 
 // batch is the body of a request.
@@ -109,10 +97,10 @@ func New(ctx context.Context, config Config) (*Sender, error) {
 		return nil, err
 	}
 	if _, err := config.Store.AuditCursor(ctx, leaseName); err != nil {
-		s.metrics.unregister()
+		s.leased.Unregister()
 		return nil, err
 	}
-	s.start()
+	s.leased.Start(s.run)
 	return s, nil
 }
 
@@ -124,33 +112,22 @@ func newSender(config Config) (*Sender, error) {
 		return nil, fmt.Errorf("a webhook needs a secret of at least %d characters",
 			webhook.MinSecret)
 	}
-	s := &Sender{config: config, client: webhook.New(config.URL, config.Secret),
-		holder: uuid.NewString(), ended: make(chan struct{})}
+	s := &Sender{config: config, client: webhook.New(config.URL, config.Secret)}
 	var err error
-	if s.metrics, err = newMetrics(config.Metrics); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
-	return s, nil
-}
-
-func (s *Sender) start() {
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	go s.run(ctx)
+	s.leased, err = leased.New(leaseName, "the audit webhook", config.Store, config.Logger,
+		config.Metrics, s.metrics.make()...)
+	return s, err
 }
 
 // Stop ends the Sender and its lease. A request under way is cut off: its events are sent again
 // later. Call it once, before the store is closed.
 func (s *Sender) Stop() {
-	s.stop()
-	<-s.ended
+	s.leased.Stop()
 	s.client.Close()
-	s.metrics.unregister()
 }
 
 // run sends until ctx ends.
 func (s *Sender) run(ctx context.Context) {
-	defer close(s.ended)
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -158,36 +135,23 @@ func (s *Sender) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			s.endLease()
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
-func (s *Sender) endLease() {
-	if !s.held {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	if err := s.config.Store.EndLease(ctx, leaseName, s.holder, time.Now()); err != nil {
-		s.config.Logger.Warn("the lease of the audit webhook could not be ended", "error", err)
-	}
-}
-
 // step renews the lease when it is time, and sends a batch. It reports whether there may be more
 // to send at once.
 func (s *Sender) step(ctx context.Context) (more bool) {
-	now := time.Now()
 	if ctx.Err() != nil {
 		return false
 	}
-	if err := s.renew(ctx, now); err != nil {
+	if err := s.renew(ctx); err != nil {
 		s.fail(ctx, fmt.Errorf("database: %w", err), 0)
 		return false
 	}
-	if !s.held || now.Before(s.retry) {
+	if !s.leased.Held || time.Now().Before(s.retry) {
 		return false
 	}
 	if s.batch == nil {
@@ -211,41 +175,33 @@ func (s *Sender) step(ctx context.Context) (more bool) {
 		return false
 	}
 	s.recover()
-	return s.held
+	return s.leased.Held
 }
 
 // renew takes or renews the lease. With a new lease it reads the cursor.
-func (s *Sender) renew(ctx context.Context, now time.Time) error {
-	if now.Sub(s.renewed) < renewEvery {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	held, err := s.config.Store.TakeLease(ctx, leaseName, s.holder, now, now.Add(leaseTime))
-	if err == nil && held && !s.held {
+func (s *Sender) renew(ctx context.Context) error {
+	err := s.leased.Renew(ctx, func(ctx context.Context) (err error) {
 		s.cursor, err = s.config.Store.AuditCursor(ctx, leaseName)
-	}
-	if err != nil {
-		s.lose()
 		return err
-	}
-	if !held { // another server sends, and reports failures
+	})
+	if !s.leased.Held {
 		s.lose()
-		s.failed = 0
+		if err == nil { // another server sends, and reports failures
+			s.failed = 0
+		}
 	}
-	s.held, s.renewed = held, now
-	return nil
+	return err
 }
 
 // lose forgets what only the holder of the lease knows.
 func (s *Sender) lose() {
-	s.held, s.batch, s.retry = false, nil, time.Time{}
+	s.leased.Held, s.batch, s.retry = false, nil, time.Time{}
 	s.metrics.setOldest(time.Time{})
 }
 
 // read makes the next batch, if there are events after the cursor.
 func (s *Sender) read(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, leased.StoreTimeout)
 	defer cancel()
 	events, err := s.config.Store.Events(ctx, audit.Filter{After: s.cursor, Limit: maxBatch})
 	if err != nil || len(events) == 0 {
@@ -271,9 +227,9 @@ func (s *Sender) read(ctx context.Context) error {
 
 // accept moves the cursor behind the batch that the receiver has accepted.
 func (s *Sender) accept(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leased.StoreTimeout)
 	defer cancel()
-	moved, err := s.config.Store.MoveAuditCursor(ctx, leaseName, s.holder, s.batch.last)
+	moved, err := s.config.Store.MoveAuditCursor(ctx, leaseName, s.leased.Holder, s.batch.last)
 	if err != nil {
 		return err
 	}
@@ -296,8 +252,7 @@ func (s *Sender) fail(ctx context.Context, err error, wait time.Duration) {
 		s.config.Logger.Error("the audit trail cannot be posted to the webhook; retrying",
 			"error", err)
 	}
-	longest := min(maxBackoff, firstBackoff<<min(s.failed-1, 10))
-	s.retry = time.Now().Add(max(wait, longest/2+rand.N(longest/2)))
+	s.retry = time.Now().Add(max(wait, leased.Backoff(s.failed)))
 }
 
 // recover ends a row of failures.
@@ -311,24 +266,20 @@ func (s *Sender) recover() {
 
 // metrics are the metrics of a Sender.
 type metrics struct {
-	registry   prometheus.Registerer
-	registered []prometheus.Collector
-
 	delivered, failures prometheus.Counter
 	oldest              atomic.Int64 // when the oldest waiting event was, Unix ms; 0 = none waits
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
-	m := &metrics{registry: registry,
-		delivered: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gatehouse_audit_webhook_events_total",
-			Help: "Events of the audit trail that the webhook has accepted.",
-		}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gatehouse_audit_webhook_failures_total",
-			Help: "Failed attempts to post events of the audit trail.",
-		}),
-	}
+// make makes the metrics, and returns all of them.
+func (m *metrics) make() []prometheus.Collector {
+	m.delivered = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "gatehouse_audit_webhook_events_total",
+		Help: "Events of the audit trail that the webhook has accepted.",
+	})
+	m.failures = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "gatehouse_audit_webhook_failures_total",
+		Help: "Failed attempts to post events of the audit trail.",
+	})
 	age := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gatehouse_audit_webhook_oldest_seconds",
 		Help: "Age of the oldest event that waits for the webhook; 0 = none, or another server sends.",
@@ -339,14 +290,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}
 		return max(0, time.Since(time.UnixMilli(at)).Seconds())
 	})
-	for _, c := range []prometheus.Collector{m.delivered, m.failures, age} {
-		if err := registry.Register(c); err != nil {
-			m.unregister()
-			return nil, err
-		}
-		m.registered = append(m.registered, c)
-	}
-	return m, nil
+	return []prometheus.Collector{m.delivered, m.failures, age}
 }
 
 func (m *metrics) setOldest(at time.Time) {
@@ -355,10 +299,4 @@ func (m *metrics) setOldest(at time.Time) {
 		return
 	}
 	m.oldest.Store(at.UnixMilli())
-}
-
-func (m *metrics) unregister() {
-	for _, c := range m.registered {
-		m.registry.Unregister(c)
-	}
 }

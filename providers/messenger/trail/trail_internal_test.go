@@ -37,7 +37,7 @@ type request struct {
 type receiver struct {
 	t        *testing.T
 	mu       sync.Mutex
-	requests []request // all of them
+	requests []request // those that have ended
 	accepted []audit.Event
 	respond  func(*http.Request) (status int, err error) // 0 and nil = accept
 }
@@ -57,15 +57,19 @@ func (r *receiver) of(sender string) http.RoundTripper {
 			!strings.HasPrefix(h.Header.Get(webhook.SignatureHeader), "t=") {
 			r.t.Errorf("got error %v and body %s, want a signed batch of id.example", err, body)
 		}
+		began, status := time.Now(), http.StatusNoContent
+		r.mu.Lock()
+		respond := r.respond
+		r.mu.Unlock()
+		if respond != nil {
+			status, err = respond(h) // it may wait
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.requests = append(r.requests, request{time.Now(), sender, payload.ID,
+		r.requests = append(r.requests, request{began, sender, payload.ID,
 			h.Header.Get("Idempotency-Key"), payload.Events})
-		status := http.StatusNoContent
-		if r.respond != nil {
-			if status, err = r.respond(h); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
 		}
 		if status == http.StatusNoContent {
 			r.accepted = append(r.accepted, payload.Events...)
@@ -122,7 +126,7 @@ func (f *fixture) sender(name string, store Store) *Sender {
 		f.Fatal(err)
 	}
 	s.client.HTTP.Transport = f.receiver.of(name)
-	s.start()
+	s.leased.Start(s.run)
 	return s
 }
 
@@ -400,7 +404,7 @@ func TestLostLeaseDropsTheBatch(t *testing.T) {
 		f.record(3)
 		wait(8 * time.Second)
 		now := time.Now()
-		must(true, f.store.EndLease(f.Context(), leaseName, s.holder, now))
+		must(true, f.store.EndLease(f.Context(), leaseName, s.leased.Holder, now))
 		must(f.store.TakeLease(f.Context(), leaseName, "x", now, now.Add(time.Hour)))
 		must(f.store.MoveAuditCursor(f.Context(), leaseName, "x", f.trail()[2]))
 		wait(8 * time.Second)
