@@ -40,6 +40,8 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	users, _ := st.NewToken(t, c, u.ID, oauth.UserScopes)
+	api := st.NewClient(t, func(c *oauth.Client) { c.IntrospectAny = true })
+	own, _ := st.PostToken(t, stacktest.Values(api.Credentials()...)).Object(t)["access_token"].(string)
 	paths := []string{"GET /clients", "POST /clients", "GET /clients/" + c.ID,
 		"DELETE /clients/" + c.ID, "POST /clients/" + c.ID + "/approve",
 		"POST /clients/" + c.ID + "/secrets", "GET /users", "POST /users", "PATCH /users/1",
@@ -55,6 +57,7 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 			{"garbage", "Bearer garbage", 401, `error="invalid_token"`},
 			{"client credentials", stacktest.Basic(c.ID, c.Secret), 401, `Bearer realm="gatehouse"`},
 			{"a user's token", "Bearer " + users, 403, `scope="server-operations"`},
+			{"a resource server's token", "Bearer " + own, 403, `scope="server-operations"`},
 		} {
 			a := st.Send(t, method, st.AdminURL+"/admin/v1"+path, `{"name":"x"}`,
 				"Authorization", test.authorization, "Content-Type", "application/json")

@@ -166,56 +166,77 @@ func TestCredentialsInTheURLAreIgnored(t *testing.T) {
 func TestRevocationAndIntrospection(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c, other := st.NewClient(t, nil), st.NewClient(t, nil)
+	api := st.NewClient(t, func(c *oauth.Client) { c.IntrospectAny = true })
+	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	user := st.NewUser(t, "Rosa", rosa)
 	access, refresh := st.NewToken(t, c, user.ID, oauth.ViewUser)
-	about := func(who stacktest.Client, token string) map[string]any {
+	post := func(path string, who stacktest.Client, token string) stacktest.Response {
 		t.Helper()
-		a := st.Send(t, "POST", st.URL+"/oauth/introspect",
-			stacktest.Values("token", token, "client_id", who.ID, "client_secret",
-				who.Secret).Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		form := stacktest.Values("token", token, "client_id", who.ID, "client_secret", who.Secret)
+		a := st.Send(t, "POST", st.URL+path, form.Encode(), "Content-Type",
+			"application/x-www-form-urlencoded")
 		a.Has(t, "Cache-Control", "no-store")
-		if a.Status != 200 {
-			t.Fatalf("got %d %s, want 200", a.Status, a.Body)
+		return a
+	}
+	inactive := func(who stacktest.Client, token string) {
+		t.Helper()
+		if a := post("/oauth/introspect", who, token); a.Status != 200 ||
+			a.Body != `{"active":false}` {
+			t.Errorf("got %d %s, want only that it is not active", a.Status, a.Body)
 		}
-		return a.Object(t)
 	}
 	revoke := func(who stacktest.Client, token string) {
 		t.Helper()
-		a := st.Send(t, "POST", st.URL+"/oauth/revoke",
-			stacktest.Values("token", token, "client_id", who.ID, "client_secret",
-				who.Secret).Encode(), "Content-Type", "application/x-www-form-urlencoded")
-		if a.Status != 200 {
+		if a := post("/oauth/revoke", who, token); a.Status != 200 {
 			t.Fatalf("got %d %s, want 200", a.Status, a.Body)
 		}
 	}
-	if o := about(c, access); o["active"] != true || o["client_id"] != c.ID ||
-		o["scope"] != "view-user" {
-		t.Errorf("got %v, want an active token", o)
-	}
-	for _, token := range []string{"x", "gtat_x", access + "x"} {
-		if o := about(c, token); o["active"] != false || len(o) != 1 {
-			t.Errorf("got %v, want only that it is not active", o)
+	admits := func(token string, want int) {
+		t.Helper()
+		if a := st.Get(t, "/api/user", "Authorization", "Bearer "+token); a.Status != want {
+			t.Errorf("got %d %s, want %d", a.Status, a.Body, want)
 		}
+	}
+	for _, who := range []stacktest.Client{c, api} {
+		if o := post("/oauth/introspect", who, access).Object(t); o["active"] != true ||
+			o["client_id"] != c.ID || o["scope"] != "view-user" || o["exp"] == nil ||
+			o["sub"] != strconv.FormatInt(user.ID, 10) {
+			t.Errorf("got %v, want what is known of the token", o)
+		}
+		if o := post("/oauth/introspect", who, refresh).Object(t); o["active"] != true {
+			t.Errorf("got %v, want an active refresh token", o)
+		}
+	}
+	for _, token := range []string{"x", "gtat_x", access + "x", refresh + "x",
+		oauth.NewRefreshToken()} {
+		inactive(c, token)
 		revoke(c, token)
 	}
-	if o := about(other, access); o["active"] != false || len(o) != 1 {
-		t.Errorf("got %v, want nothing told to another client", o)
+	for _, token := range []string{access, refresh} {
+		inactive(other, token)
+		revoke(other, token)
 	}
-	revoke(other, access)
-	if a := st.Get(t, "/api/user", "Authorization", "Bearer "+access); a.Status != 200 {
-		t.Errorf("got %d %s after another client revoked it, want 200", a.Status, a.Body)
-	}
-	revoke(c, refresh)
-	if a := st.Get(t, "/api/user", "Authorization", "Bearer "+access); a.Status != 401 {
-		t.Errorf("got %d %s after its family was revoked, want 401", a.Status, a.Body)
-	}
+	admits(access, 200)
+	revoke(c, access)
+	admits(access, 401)
+	next := st.PostToken(t, stacktest.Values("grant_type", "refresh_token", "refresh_token", refresh,
+		"client_id", c.ID, "client_secret", c.Secret)).Object(t)
+	access, refresh = next["access_token"].(string), next["refresh_token"].(string)
+	admits(access, 200)
+	revoke(c, refresh) // and its family
+	admits(access, 401)
+	inactive(c, access)
+	inactive(api, refresh)
+	st.PostToken(t, stacktest.Values("grant_type", "refresh_token", "refresh_token", refresh,
+		"client_id", c.ID, "client_secret", c.Secret)).FailsAs(t, 400, "invalid_grant")
+	mine, family := st.NewToken(t, public, user.ID, oauth.ViewUser)
+	revoke(public, family)
+	admits(mine, 401)
+	post("/oauth/introspect", public, "x").FailsAs(t, 401, "invalid_client")
 	for _, path := range []string{"/oauth/revoke", "/oauth/introspect"} {
-		st.Send(t, "POST", st.URL+path,
-			stacktest.Values("token", access, "client_id", c.ID, "client_secret", "x").Encode(),
-			"Content-Type", "application/x-www-form-urlencoded").FailsAs(t, 401, "invalid_client")
-		st.Send(t, "POST", st.URL+path,
-			stacktest.Values("client_id", c.ID, "client_secret", c.Secret).Encode(),
-			"Content-Type", "application/x-www-form-urlencoded").FailsAs(t, 400, "invalid_request")
+		post(path, stacktest.Client{Client: c.Client, Secret: "x"}, access).FailsAs(t, 401,
+			"invalid_client")
+		post(path, c, "").FailsAs(t, 400, "invalid_request")
 	}
 }
 

@@ -39,7 +39,7 @@ func authorizationQuery(c stacktest.Client, more ...string) string {
 	if len(c.RedirectURIs) > 0 {
 		uri = c.RedirectURIs[0]
 	}
-	return values(overridden([]string{"response_type", "code", "client_id", c.ID, "redirect_uri", uri,
+	return stacktest.Values(overridden([]string{"response_type", "code", "client_id", c.ID, "redirect_uri", uri,
 		"scope", "view-user",
 		"state", "s t&ä", "code_challenge", challenge, "code_challenge_method", "S256"},
 		more)...).Encode()

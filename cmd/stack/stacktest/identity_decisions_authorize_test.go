@@ -28,33 +28,6 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 			}
 		}},
 		{"disabled", disabled},
-		{"redirects", func(r *row) {
-			c, u, b := r.client(), r.person(), r.browser()
-			login := b.authorize(c)
-			consent := b.signIn(login, u)
-			done := b.send(consent, "decision", "allow")
-			for _, test := range []struct {
-				page  page
-				first int
-			}{{login, 302}, {consent, 303}, {done, 303}, {b.authorize(c, "prompt", "none"), 302}} {
-				for i, status := range test.page.hops {
-					if want := []int{test.first, 302}[min(i, 1)]; status != want {
-						r.t.Errorf("got %d at hop %d to %s, want %d", status, i, test.page.path, want)
-					}
-				}
-				if len(test.page.hops) == 0 {
-					r.t.Errorf("got no redirect to %s", test.page.path)
-				}
-			}
-			if !strings.HasPrefix(done.to, "https://app.example/callback?tenant=1&code=") {
-				r.t.Errorf("got %s, want the query of the redirect URI kept", done.to)
-			}
-			bare := r.client(redirecting("https://app.example/bare"))
-			if p := b.authorize(bare, "scope", "root"); !strings.HasPrefix(p.to,
-				"https://app.example/bare?error=") {
-				r.t.Errorf("got %s, want a new query", p.to)
-			}
-		}},
 		{"scope omitted at authorize", func(r *row) {
 			c, b := r.client(), r.browser()
 			code := b.consented(c, r.person(), "scope", "")

@@ -66,8 +66,6 @@ func TestDecisionsOfOtherEndpoints(t *testing.T) {
 			}
 		}},
 		{"profile JSON", profileJSON},
-		{"revocation", revocation},
-		{"introspection", introspection},
 		{"cleanup", func(r *row) {
 			c, then := r.client(), time.Now().Add(-2*time.Hour)
 			old := r.issueAt(then, redemption(c, r.code(c, r.user(), then, nil)))
@@ -110,7 +108,7 @@ func profileCheckOrder(r *row) {
 	for _, elsewhere := range []reply{
 		r.send("GET", r.URL+"/api/user?access_token="+tokens.access, ""),
 		r.send("GET", r.URL+"/api/user/details", "access_token="+tokens.access, "Content-Type", formType),
-		r.send("GET", r.URL+"/api/user", "", "Authorization", basic(c.ID, c.Secret)),
+		r.send("GET", r.URL+"/api/user", "", "Authorization", stacktest.Basic(c.ID, c.Secret)),
 		r.send("GET", r.URL+"/api/user", "", "Authorization", tokens.access),
 	} {
 		elsewhere.invalid(r.t)
@@ -246,78 +244,6 @@ func profileJSON(r *row) {
 func phoneNumber() string {
 	digits := regexp.MustCompile(`[^0-9]`).ReplaceAllString(oauth.NewClientSecret()+oauth.NewClientSecret(), "")
 	return "+49" + (digits + "1234567890")[:10]
-}
-
-func revocation(r *row) {
-	c, other, p, u := r.client(), r.client(), r.client(public), r.user()
-	end := func(c stacktest.Client, token string) {
-		r.t.Helper()
-		if a := r.post("/oauth/revoke", []string{"token", token, "client_id", c.ID, "client_secret",
-			c.Secret}); a.status != 200 {
-			r.t.Fatalf("got %d %s, want 200", a.status, a.body)
-		}
-	}
-	tokens := r.issue(c, u, oauth.ViewUser)
-	for _, token := range []string{tokens.access, tokens.refresh} {
-		end(other, token)
-		end(c, token+"x")
-	}
-	end(c, "unknown")
-	end(c, oauth.NewRefreshToken())
-	r.profile(tokens.access).object(r.t, 200)
-	end(c, tokens.access)
-	r.profile(tokens.access).invalid(r.t)
-	next := r.token(renewal(c, tokens.refresh)...).tokens(r.t)
-	end(c, next.refresh)
-	r.profile(next.access).invalid(r.t)
-	r.token(renewal(c, next.refresh)...).fails(r.t, 400, "invalid_grant")
-	mine := r.issue(p, u, oauth.ViewUser)
-	end(p, mine.refresh)
-	r.profile(mine.access).invalid(r.t)
-	r.post("/oauth/revoke", []string{"token", "x", "client_id", c.ID, "client_secret",
-		"wrong"}).fails(r.t, 401, "invalid_client")
-	r.post("/oauth/revoke", []string{"client_id", c.ID, "client_secret", c.Secret}).fails(r.t, 400,
-		"invalid_request")
-}
-
-func introspection(r *row) {
-	c, other, p, u := r.client(), r.client(), r.client(public), r.user()
-	every := r.client(func(c *oauth.Client) { c.IntrospectAny = true })
-	about := func(c stacktest.Client, token string) reply {
-		r.t.Helper()
-		return r.post("/oauth/introspect", []string{"token", token, "client_id", c.ID, "client_secret",
-			c.Secret})
-	}
-	tokens := r.issue(c, u, oauth.UserScopes)
-	for _, asker := range []stacktest.Client{c, every} {
-		o := about(asker, tokens.access).object(r.t, 200)
-		if o["active"] != true || o["client_id"] != c.ID || o["scope"] != "view-user detail-user" ||
-			o["sub"] != strconv.FormatInt(u.ID, 10) || o["exp"] == nil {
-			r.t.Errorf("got %v, want the token's properties", o)
-		}
-		if o := about(asker, tokens.refresh).object(r.t, 200); o["active"] != true {
-			r.t.Errorf("got %v, want an active refresh token", o)
-		}
-	}
-	hidden := func(a reply) {
-		r.t.Helper()
-		if a.status != 200 || a.body != `{"active":false}` {
-			r.t.Errorf(`got %d %s, want {"active":false}`, a.status, a.body)
-		}
-	}
-	hidden(about(other, tokens.access))
-	hidden(about(other, tokens.refresh))
-	hidden(about(c, "unknown"))
-	r.post("/oauth/revoke", []string{"token", tokens.refresh, "client_id", c.ID, "client_secret",
-		c.Secret}).object(r.t, 200)
-	hidden(about(c, tokens.access))
-	hidden(about(every, tokens.refresh))
-	about(p, "x").fails(r.t, 401, "invalid_client")
-	a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization",
-		"Bearer "+r.token(ownToken(every)...).object(r.t, 200)["access_token"].(string))
-	if a.status != 403 {
-		r.t.Errorf("got %d at the admin API, want no admin rights for a resource server", a.status)
-	}
 }
 
 func wrongPasswords(r *row) {

@@ -52,7 +52,7 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 			r.token(ownToken(c)...).object(r.t, 200)
 			r.token(ownToken(c, "client_id", strings.ToUpper(c.ID))...).fails(r.t, 401, "invalid_client")
 			r.post("/oauth/token", []string{"grant_type", "client_credentials"}, "Authorization",
-				basic(c.ID, c.Secret)).object(r.t, 200)
+				stacktest.Basic(c.ID, c.Secret)).object(r.t, 200)
 			r.token(ownToken(p)...).fails(r.t, 400, "unauthorized_client")
 			u := r.user()
 			tokens := r.token(redemption(p, r.code(p, u, time.Now(), nil))...).tokens(r.t)
@@ -68,9 +68,9 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 			r.token(redemption(p, code, "client_secret", "anything")...).fails(r.t, 401, "invalid_client")
 			r.token(redemption(p, code)...).tokens(r.t)
 			r.post("/oauth/token", []string{"grant_type", "client_credentials", "client_id", c.ID},
-				"Authorization", basic(c.ID, c.Secret)).object(r.t, 200)
+				"Authorization", stacktest.Basic(c.ID, c.Secret)).object(r.t, 200)
 			r.post("/oauth/token", []string{"grant_type", "client_credentials", "client_id", p.ID},
-				"Authorization", basic(c.ID, c.Secret)).fails(r.t, 400, "invalid_request")
+				"Authorization", stacktest.Basic(c.ID, c.Secret)).fails(r.t, 400, "invalid_request")
 		}},
 		{"token request without a needed parameter", func(r *row) {
 			c := r.client()

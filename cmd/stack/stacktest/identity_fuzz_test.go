@@ -104,9 +104,9 @@ func FuzzTokenRequest(f *testing.F) {
 	s := newFuzzed(f)
 	for _, form := range [][]string{ownToken(s.client), redemption(s.client, "gtac_x"),
 		renewal(s.client, "gtrt_x"), redemption(s.public, "gtac_x"), ownToken(s.public)} {
-		f.Add(values(form...).Encode(), formType, "")
-		f.Add(values(overridden(form, []string{"client_secret", ""})...).Encode(), formType+";charset=x",
-			basic(s.client.ID, fuzzedSecret))
+		f.Add(stacktest.Values(form...).Encode(), formType, "")
+		f.Add(stacktest.Values(overridden(form, []string{"client_secret", ""})...).Encode(), formType+";charset=x",
+			stacktest.Basic(s.client.ID, fuzzedSecret))
 	}
 	f.Add("grant_type=%", "", "Basic "+strings.Repeat("=", 9))
 	f.Add("&&=&=&%00=%ff", formType, "Basic Og==")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,7 +106,7 @@ func readReply(t *testing.T, response *http.Response) reply {
 // post sends a form to a path; form alternates names and values.
 func (r *row) post(path string, form []string, headers ...string) reply {
 	r.t.Helper()
-	return r.send("POST", r.URL+path, values(form...).Encode(),
+	return r.send("POST", r.URL+path, stacktest.Values(form...).Encode(),
 		append([]string{"Content-Type", formType}, headers...)...)
 }
 
@@ -120,21 +119,6 @@ func (r *row) token(form ...string) reply {
 func (r *row) profile(token string, path ...string) reply {
 	r.t.Helper()
 	return r.send("GET", r.URL+append(path, "/api/user")[0], "", "Authorization", "Bearer "+token)
-}
-
-// values makes a form of alternating names and values; it omits empty values.
-func values(pairs ...string) url.Values {
-	form := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			form.Add(pairs[i], pairs[i+1])
-		}
-	}
-	return form
-}
-
-func basic(id, secret string) string {
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
 }
 
 // client registers a confidential client that is approved for detailed profiles.

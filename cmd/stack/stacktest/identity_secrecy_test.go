@@ -156,7 +156,7 @@ func (m *marked) misuse(c stacktest.Client, u *account.User, tokens pair) {
 		m.post("/oauth/revoke", append(form, "token", tokens.access+junk))
 		m.post("/oauth/introspect", append(form, "token", tokens.access))
 	}
-	m.post("/oauth/token", nil, "Authorization", m.mark("Basic header", basic(c.ID, "marked-basic")))
+	m.post("/oauth/token", nil, "Authorization", m.mark("Basic header", stacktest.Basic(c.ID, "marked-basic")))
 	m.send("POST", m.URL+"/oauth/token?"+junk, m.json("client_secret", c.Secret), "Content-Type",
 		"application/json")
 	for _, authorization := range []string{"Bearer " + junk, "Bearer " + tokens.refresh, junk,

@@ -357,7 +357,7 @@ func TestBasicOpenIDProvider(t *testing.T) {
 			r.knows(l.access, u)
 			code := b.openID(c, "prompt", "none").code()
 			form := overridden(redemption(c, code), []string{"client_id", "", "client_secret", ""})
-			r.loginOf(c, r.post("/oauth/token", form, "Authorization", basic(c.ID, c.Secret)))
+			r.loginOf(c, r.post("/oauth/token", form, "Authorization", stacktest.Basic(c.ID, c.Secret)))
 		}},
 		{"oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported", func(r *row) {
 			r.browser().openID(r.relyingParty(), "request_uri", "https://app.example/request").
@@ -471,7 +471,7 @@ func (b *browser) live(c stacktest.Client) {
 // logout opens the logout endpoint with parameters.
 func (b *browser) logout(parameters ...string) page {
 	b.t.Helper()
-	return b.open("GET", "/oauth/logout?"+values(parameters...).Encode(), nil)
+	return b.open("GET", "/oauth/logout?"+stacktest.Values(parameters...).Encode(), nil)
 }
 
 // signedIn returns a browser that is signed in at a client.
