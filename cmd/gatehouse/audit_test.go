@@ -266,8 +266,7 @@ func TestAuditFollow(t *testing.T) {
 		}
 	}
 
-	s.server.signal(t, syscall.SIGTERM)
-	s.server.code(t)
+	s.server.stop(t)
 	stderr.await(t, "trying again")
 	s.server = start(t, s.env, "serve", "--roles=identity", "--listen="+s.base[len("http://"):],
 		"--admin-listen="+s.admin[len("http://"):])

@@ -61,10 +61,7 @@ func TestBackupBesideLoad(t *testing.T) {
 	s.checkUsers(t, before)
 	s.checkCodes(t, before)
 	s.checkFamilies(t, before)
-	s.server.signal(t, syscall.SIGTERM)
-	if got := s.server.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, s.server.stderr)
-	}
+	s.server.stop(t)
 	checkRows(t, s.env)
 }
 

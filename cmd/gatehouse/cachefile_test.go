@@ -86,8 +86,7 @@ func TestCacheFileOutlivesKills(t *testing.T) {
 	const queries = 8_000
 	p, base := startWithCache(t, "")
 	want := stream(t, base, 0, queries)
-	p.signal(t, syscall.SIGTERM)
-	p.code(t)
+	p.stop(t)
 
 	dir := t.TempDir()
 	file := filepath.Join(dir, "cache")
@@ -193,8 +192,7 @@ func TestDamagedCacheFile(t *testing.T) {
 	file := filepath.Join(dir, "cache")
 	p, base := startWithCache(t, file)
 	want := stream(t, base, 0, queries)
-	p.signal(t, syscall.SIGTERM)
-	p.code(t)
+	p.stop(t)
 	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -232,10 +230,7 @@ func TestDamagedCacheFile(t *testing.T) {
 		if stream(t, base, 0, queries) != want {
 			t.Errorf("%s: got other answers than those of the upstream", what)
 		}
-		p.signal(t, syscall.SIGTERM)
-		if got := p.code(t); got != exitDone {
-			t.Errorf("%s: got code %d, want 0; stderr:\n%s", what, got, p.stderr)
-		}
+		p.stop(t)
 		if text, err := os.ReadFile(path); err != nil || len(text) != len(whole) {
 			t.Errorf("%s: got %d bytes and %v after the stop, want a whole file", what, len(text), err)
 		}

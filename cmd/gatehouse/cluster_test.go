@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -281,8 +280,5 @@ func TestJoiningNodeIsNotReady(t *testing.T) {
 	if status, body := get(t, newClient(t, ""), "http://"+admin+"/readyz"); status != 503 || !strings.Contains(body, want) {
 		t.Errorf("got %d %s, want 503 and %q", status, body, want)
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0", got)
-	}
+	p.stop(t)
 }

@@ -58,10 +58,7 @@ func TestCrash(t *testing.T) {
 				s.checkTokens(t, l)
 				s.checkUsers(t, l)
 			}
-			s.server.signal(t, syscall.SIGTERM)
-			if got := s.server.code(t); got != exitDone {
-				t.Errorf("got code %d, want 0; stderr:\n%s", got, s.server.stderr)
-			}
+			s.server.stop(t)
 			checkRows(t, s.env)
 			checkTrail(t, s.env)
 		})

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -69,10 +68,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("got %v in demo.json after a second demo, want %v as before", got, file)
 	}
 
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 	again := start(t, nil, args...)
 	again.stderr.await(t, "msg=serving")
 	if got := readDemo(t, dir).BaseURL; got == file.BaseURL || got == "" {

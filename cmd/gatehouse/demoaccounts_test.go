@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -239,8 +238,7 @@ func TestDemoKeepsTokens(t *testing.T) {
 	if err := response.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.signal(t, syscall.SIGTERM)
-	p.code(t)
+	p.stop(t)
 	log := p.stderr.String()
 	for _, hidden := range []string{first.User.Password, first.User.Email,
 		first.Clients.Operator.ClientSecret, first.Clients.Confidential.ClientSecret,

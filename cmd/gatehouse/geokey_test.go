@@ -79,10 +79,7 @@ func TestGeoKey(t *testing.T) {
 			t.Errorf("got a key in the log:\n%s", p.stderr)
 		}
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 }
 
 // TestGeoKeyName refuses a name that the file could not have.

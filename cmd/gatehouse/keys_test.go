@@ -31,10 +31,7 @@ func failsOnce(t *testing.T, what string, got outcome, code int, parts ...string
 // end stops the server in order.
 func (s *fixture) end(t *testing.T) {
 	t.Helper()
-	s.server.signal(t, syscall.SIGTERM)
-	if got := s.server.code(t); got != exitDone {
-		t.Fatalf("got code %d, want 0; stderr:\n%s", got, s.server.stderr)
-	}
+	s.server.stop(t)
 	s.http.CloseIdleConnections()
 	s.browser.client.CloseIdleConnections()
 }
@@ -128,10 +125,7 @@ func TestUnusableKeyFileOfADemo(t *testing.T) {
 	args := append([]string{"demo", "--dir=" + dir, "--log-format=json"}, anyPorts...)
 	p := start(t, env, args...)
 	p.ready(t)
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Fatalf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("got %v and error %v, want a key file for its owner", info, err)
 	}
@@ -171,10 +165,7 @@ func TestKeyFileFromSystemd(t *testing.T) {
 	}
 	p := start(t, env, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
 	p.ready(t)
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 	failsOnce(t, "the same file for another service", runOnce(t, []string{env[1],
 		"GATEHOUSE_KEY_FILE=" + file}, "init", "--new-operator"), exitUsage, "chmod 600")
 	failsOnce(t, "without the credential", runOnce(t, env[1:], "init", "--new-operator"), exitUsage,

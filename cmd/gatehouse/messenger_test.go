@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -101,10 +100,7 @@ func TestServeSendsCodesByWebhook(t *testing.T) {
 	if status, _ := get(t, newClient(t, ""), base+"/register"); status != http.StatusNotFound {
 		t.Errorf("got %d, want 404: nobody can be reached by e-mail", status)
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 }
 
 func TestServeWithoutMessengerRegistersNobody(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"gatehouse/providers/sqlstore/pgtest"
@@ -227,10 +226,7 @@ func TestOperatorsDay(t *testing.T) {
 		t.Errorf("got code %d, stdout %q, stderr %q for a deleted client, want 1 and one line",
 			got.code, got.stdout, got.stderr)
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 	for _, hidden := range []string{first.ClientSecret, shop.ClientSecret, second.ClientSecret,
 		shop.ClientID} {
 		if strings.Contains(p.stderr.String(), hidden) {

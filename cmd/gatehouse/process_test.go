@@ -103,6 +103,15 @@ func (p *process) code(t *testing.T) int {
 	}
 }
 
+// stop ends the process in order.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
+	}
+}
+
 // get requests url and returns status and body.
 func get(t *testing.T, client *http.Client, url string) (int, string) {
 	t.Helper()
@@ -289,10 +298,7 @@ func TestSIGHUP(t *testing.T) {
 			t.Errorf("got %d from %s after SIGHUP", response.StatusCode, url)
 		}
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0", got)
-	}
+	p.stop(t)
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
@@ -354,10 +360,7 @@ func TestServeOnUnixSockets(t *testing.T) {
 		"http://localhost/healthz"); status != http.StatusOK {
 		t.Errorf("got %d %s, want 200", status, body)
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 	if _, err := os.Stat(public); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v for the socket after the end, want it gone", err)
 	}
@@ -391,10 +394,7 @@ func TestWarningsOfAStart(t *testing.T) {
 	if line := p.stderr.await(t, "GATEHOUSE_PORT"); !strings.Contains(line, `"level":"WARN"`) {
 		t.Errorf("got %s, want a warning", line)
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0", got)
-	}
+	p.stop(t)
 	if got := p.stderr.String(); strings.Contains(got, secret) {
 		t.Errorf("got a secret in the log:\n%s", got)
 	}

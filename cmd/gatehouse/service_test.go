@@ -73,10 +73,7 @@ func TestServiceManagersDay(t *testing.T) {
 			t.Errorf("day %d: got a hole in the log, want it to begin with a line", day)
 		}
 	}
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0", got)
-	}
+	p.stop(t)
 	log.await(t, `"msg":"draining"`)
 }
 
@@ -252,10 +249,7 @@ func TestUnixSocketBehindNginx(t *testing.T) {
 	ask(http.StatusBadGateway)
 	p = serve()
 	ask(http.StatusOK)
-	p.signal(t, syscall.SIGTERM)
-	if got := p.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
-	}
+	p.stop(t)
 }
 
 // freeAddress returns an address that nobody listens on. It differs from 127.0.0.1, so that no other

@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -40,10 +39,7 @@ func TestSimIsAnUpstreamForServe(t *testing.T) {
 		!strings.Contains(body, "(simulated)") {
 		t.Errorf("got %d %s, want 200 and a simulated answer", status, body)
 	}
-	upstream.signal(t, syscall.SIGTERM)
-	if got := upstream.code(t); got != exitDone {
-		t.Errorf("got code %d, want 0; stderr:\n%s", got, upstream.stderr)
-	}
+	upstream.stop(t)
 }
 
 func TestWrongFlagsOfTheSimulator(t *testing.T) {
