@@ -117,17 +117,19 @@ type Assertion struct {
 	signed *jose.JSONWebSignature
 }
 
-// ParseAssertion checks everything of an assertion but its signature (RFC 7523 section 3). Its
-// audience must be one of audiences. The error is InvalidClient.
-func ParseAssertion(c Credentials, audiences []string, now time.Time) (*Assertion, *Error) {
-	claims, ok := parseClaims(c.Assertion)
-	signed, err := jose.ParseSignedCompact(c.Assertion, assertionAlgs)
+// ParseAssertion checks everything of a client's assertion but its signature (RFC 7523 section 3).
+// Its audience must be one of audiences. The error is InvalidClient.
+func (c *Client) ParseAssertion(
+	jwt string, audiences []string, now time.Time,
+) (*Assertion, *Error) {
+	claims, ok := parseClaims(jwt)
+	signed, err := jose.ParseSignedCompact(jwt, assertionAlgs)
 	if !ok || err != nil {
 		return nil, errAssertion("The client_assertion is malformed, or not signed by RS256 or ES256.")
 	}
 	latest := func(t *float64) bool { return t == nil || *t <= seconds(now.Add(assertionSkew)) }
 	switch {
-	case claims.Issuer != claims.Subject || StoredClientID(claims.Subject) != c.ClientID:
+	case claims.Issuer != claims.Subject || claims.Subject != c.WireID() && claims.Subject != c.ID:
 		return nil, errAssertion("The client_assertion must have the client_id as iss and sub.")
 	case !slices.ContainsFunc(claims.Audience,
 		func(a string) bool { return slices.Contains(audiences, a) }):
@@ -145,7 +147,7 @@ func ParseAssertion(c Credentials, audiences []string, now time.Time) (*Assertio
 	}
 	return &Assertion{
 		KeyID:   signed.Signatures[0].Header.KeyID,
-		Replay:  sha256.Sum256([]byte(c.ClientID + "\x00" + claims.ID)),
+		Replay:  sha256.Sum256([]byte(c.ID + "\x00" + claims.ID)),
 		Expires: time.Unix(int64(math.Ceil(claims.Expires)), 0), signed: signed,
 	}, nil
 }

@@ -60,6 +60,8 @@ func TestAssertions(t *testing.T) {
 	}
 	keys := []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: "ec"}, {Key: &large.PublicKey, KeyID: "rsa"}}
 	now := time.Unix(1_800_000_000, 0)
+	const metadata = "https://app.example/client"
+	client := &oauth.Client{ID: "c", Options: oauth.ClientOptions{MetadataURL: metadata}}
 	good := map[string]any{"iss": "c", "sub": "c", "aud": "https://id.example", "jti": "1",
 		"iat": now.Unix(), "exp": now.Unix() + 60}
 	with := func(pairs ...any) map[string]any {
@@ -95,6 +97,8 @@ func TestAssertions(t *testing.T) {
 		"no jti":             {es(with("jti", nil)), false},
 		"long jti":           {es(with("jti", strings.Repeat("x", 257))), false},
 		"another issuer":     {es(with("iss", "d")), false},
+		"another client":     {es(with("iss", "d", "sub", "d")), false},
+		"metadata URL":       {es(with("iss", metadata, "sub", metadata)), true},
 		"another audience":   {es(with("aud", "https://other.example")), false},
 		"no audience":        {es(with("aud", nil)), false},
 		"similar audience":   {es(with("aud", "https://id.example/")), false},
@@ -114,7 +118,7 @@ func TestAssertions(t *testing.T) {
 		}, "")
 		var a *oauth.Assertion
 		if fault == nil {
-			a, fault = oauth.ParseAssertion(request.Credentials,
+			a, fault = client.ParseAssertion(request.Assertion,
 				[]string{"https://id.example", "https://id.example/oauth/token"}, now)
 		}
 		ok := fault == nil && a.IsSignedBy(a.Candidates(keys))

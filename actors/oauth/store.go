@@ -102,9 +102,7 @@ type Redeem struct {
 	Family  Family // new; its Generation is 1
 	Refresh *Hash  // of the first refresh token; nil = none is issued
 
-	Outcome Outcome
-	Epochs  Epochs // with OutcomeDone: for the access token
-	Ended   []End  // with OutcomeReused
+	ExchangeResult
 }
 
 // MaxRepeats is how often a refresh token of the previous generation gets tokens.
@@ -126,6 +124,11 @@ type Rotate struct {
 	AccessExpires time.Time
 	Refresh       Hash
 
+	ExchangeResult
+}
+
+// ExchangeResult is what the Store has decided about the exchange of a code or refresh token.
+type ExchangeResult struct {
 	Outcome Outcome
 	Epochs  Epochs // with OutcomeDone: for the access token
 	Ended   []End  // with OutcomeReused

@@ -7,6 +7,18 @@ const Length = time.Minute
 
 // Window is the part of a node in counting one window of one token. At the holder it is the window
 // itself. At an asker it is what the holder said last. In the zero value no window is open.
+//
+// An example with a limit of 100. The holder has counted 60 requests and says so: the asker Learns
+// {Used: 60}. The link fails. With two nodes the asker may Allow (100-60)/2 = 20 requests alone. It
+// allows 5: {Used: 60, Extra: 5}. The link is back. The next request Sends a Report with Extra 5:
+// {Used: 60, Extra: 5, Sent: 5}. Another request meanwhile reports Extra 0. Then one of these happens:
+//
+//   - The holder Adds the report, counts the request and replies 66. The asker Learns {Used: 66}.
+//   - The ask is lost. Unsent makes it {Used: 60, Extra: 5}: the next ask reports the 5.
+//   - The asker becomes the holder, to which the former one has handed over {Used: 70}. It Inherits
+//     that with its own 5: {Used: 75}.
+//   - The asker becomes the holder because the former one has failed. Hold counts what it knows:
+//     {Used: 65, Rebuilt: 60}. Of other askers' reports it Adds what they know above the 60.
 type Window struct {
 	Opened time.Duration // by the node's clock; an asker's is at most as late as the holder's
 	Used   int           // requests in the window, as known at Epoch

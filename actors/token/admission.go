@@ -23,6 +23,9 @@ const (
 	introspection                   // no limit, and no scope
 )
 
+// isLimited reports whether the requests of an access token to the endpoint are counted.
+func (e Endpoint) isLimited() bool { return int(e) < len(limitOf) }
+
 // Verdict is the decision about a bearer token at an endpoint, in the order of the checks.
 type Verdict int
 
@@ -116,7 +119,7 @@ func (s *Service) admitOpened(
 		}
 		a := s.use(&x, t.ID, token)
 		switch {
-		case a == nil && int(endpoint) >= len(limitOf): // nothing is counted, so no actor is needed
+		case a == nil && !endpoint.isLimited(): // no actor is needed
 			alone, m := tokenActor{id: t.ID, service: s, session: x}, admission{endpoint: endpoint, now: now}
 			if alone.admit(&m); m.stale {
 				continue
@@ -142,7 +145,7 @@ func (s *Service) check(
 		return t, TokenInvalid
 	case now.Unix() >= t.Expires:
 		return t, TokenExpired
-	case s.ends.has(&t.ID, &t.FamilyID):
+	case s.ended.has(&t.ID, &t.FamilyID):
 		return t, TokenInvalid
 	}
 	return t, Admitted
@@ -177,7 +180,7 @@ func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ 
 	defer s.inflight.Leave()
 	x = session{
 		expires: t.Expires, epochs: t.Epochs, family: t.FamilyID,
-		lasts: uint32(t.Expires - t.Issued), key: t.Key, scopes: scopeBits(t),
+		lasts: uint32(t.Expires - t.Issued), key: t.Key, packed: packScopes(t),
 	}
 	for again := false; ctx.Err() == nil; again = true {
 		a, client, err := s.client(ctx, t.ClientID)
@@ -217,5 +220,5 @@ func (s *Service) failedRead(step string, err error) Verdict {
 
 // hasEnded reports whether a token has ended, or the key that sealed it.
 func (s *Service) hasEnded(id *oauth.TokenID, x *session) bool {
-	return s.ends.has(id, &x.family) || s.keys.find(x.key) == nil
+	return s.ended.has(id, &x.family) || s.keys.find(x.key) == nil
 }

@@ -155,7 +155,7 @@ func (f *fixture) token(client string, scopes oauth.Scopes) string {
 }
 
 // revoke ends a token as Service does when the store has acknowledged it.
-func (f *fixture) revoke(token string) { f.ends.add(endOf(token)) }
+func (f *fixture) revoke(token string) { f.ended.add(endOf(token)) }
 
 func endOf(token string) *oauth.End {
 	return &oauth.End{Token: idOf(token), ClientID: "app", Expires: time.Now().Add(time.Hour)}
@@ -542,7 +542,8 @@ func TestOneActorForEachToken(t *testing.T) {
 			t.Fatalf("got %d more actors and %d left, want 1 and 83", f.actors()-before, a.Rate.Remaining)
 		}
 	}
-	if got := f.clientActors.find("app").active.Load(); got != 200 {
+	a, _ := f.clientActors.find("app")
+	if got := a.active.Load(); got != 200 {
 		t.Errorf("got %d actors counted for the client, want 200", got)
 	}
 }

@@ -80,7 +80,7 @@ func (s *Service) prove(
 		return nil // Authenticate refuses it
 	}
 	audiences := []string{s.config.Issuer, s.config.Issuer + "/oauth/token"}
-	a, fault := oauth.ParseAssertion(*c, audiences, now)
+	a, fault := client.ParseAssertion(c.Assertion, audiences, now)
 	if fault != nil {
 		return fault
 	}

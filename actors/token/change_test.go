@@ -1,7 +1,6 @@
 package token_test
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -16,39 +15,16 @@ import (
 	"gatehouse/actors/token"
 )
 
-// hiddenDelete is a store that deletes a client and cannot say so.
-type hiddenDelete struct{ *fakeStore }
-
-func (s hiddenDelete) DeleteClient(ctx context.Context, id string) error {
-	if err := s.fakeStore.DeleteClient(ctx, id); err != nil {
-		return err
-	}
-	return oauth.ErrUnknownOutcome
-}
-
 func TestDeleteClientWithUnknownOutcome(t *testing.T) {
-	f := newFixture(t, func(c *token.Config) { c.Tokens = hiddenDelete{c.Tokens.(*fakeStore)} })
+	f := newFixture(t, nil)
 	bearer := f.newTokens(t).AccessToken
 	f.wantVerdict(t, "before", bearer, token.Admitted)
+	f.store.writeError = oauth.ErrUnknownOutcome
 	if err := f.DeleteClient(t.Context(), f.client.ID); !errors.Is(err, oauth.ErrUnknownOutcome) {
 		t.Fatalf("got %v, want %v", err, oauth.ErrUnknownOutcome)
 	}
 	f.wantVerdict(t, "after", bearer, token.TokenInvalid)
 	f.wantFault(t, "after", f.ownRequest(), oauth.InvalidClient)
-}
-
-// slowCodes is a store whose reads of codes can be held.
-type slowCodes struct {
-	*fakeStore
-	entered, release chan struct{}
-}
-
-func (s slowCodes) AuthorizationCode(
-	ctx context.Context, hash oauth.Hash,
-) (*oauth.AuthorizationCode, error) {
-	s.entered <- struct{}{}
-	<-s.release
-	return s.fakeStore.AuthorizationCode(ctx, hash)
 }
 
 // TestClientChangesDuringRequest changes the client while its code is being read: the request must
@@ -74,9 +50,8 @@ func TestClientChangesDuringRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			entered, release := make(chan struct{}), make(chan struct{})
-			f := newFixture(t, func(c *token.Config) {
-				c.Tokens = slowCodes{c.Tokens.(*fakeStore), entered, release}
-			})
+			f := newFixture(t, nil)
+			f.store.onCodeRead = func() { entered <- struct{}{}; <-release }
 			code := f.newCode(t)
 			if _, _, err := f.RotateSecret(t.Context(), f.client.ID, time.Now()); err != nil {
 				t.Fatal(err)
@@ -108,17 +83,13 @@ func TestFailedRevocationKeepsWindow(t *testing.T) {
 	for range 100 {
 		f.Admit(bearer, token.BasicProfile, now)
 	}
-	f.store.mu.Lock()
-	f.store.readError = errors.New("planted")
-	f.store.mu.Unlock()
+	f.store.locked(func() { f.store.readError = errors.New("planted") })
 	c := f.credentials()
 	c.Secret = "wrong"
 	if fault := f.Revoke(t.Context(), c, bearer, now); fault == nil {
 		t.Error("got the token revoked, want an error")
 	}
-	f.store.mu.Lock()
-	f.store.readError = nil
-	f.store.mu.Unlock()
+	f.store.locked(func() { f.store.readError = nil })
 	if got := f.Admit(bearer, token.BasicProfile, now).Verdict; got != token.RateLimited {
 		t.Errorf("got verdict %d for request 101, want %d", got, token.RateLimited)
 	}

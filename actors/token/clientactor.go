@@ -23,7 +23,7 @@ type clientActor struct {
 	record  *clientRecord // keeps it in use
 	service *Service
 	window  ratelimit.Window // of the quota
-	told    time.Duration    // when the window was opened whose end was recorded; -1 = none
+	reached time.Duration    // Opened of the window whose use-up was recorded; -1 = none
 	active  atomic.Int64     // access tokens in use
 	issued  atomic.Int64     // access tokens since the start
 	used    atomic.Int64     // Unix seconds of the request for the last of them; 0 = none
@@ -35,10 +35,15 @@ type clientActors struct {
 	byID map[string]*clientActor
 }
 
-func (c *clientActors) find(id string) *clientActor {
+// find returns the actor of a client, nil = there is none, and the client, nil = its record has to
+// be read.
+func (c *clientActors) find(id string) (*clientActor, *oauth.Client) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.byID[id]
+	if a := c.byID[id]; a != nil {
+		return a, a.record.current.Load()
+	}
+	return nil, nil
 }
 
 // use returns the actor of a client, and starts it if there is none. It returns nil when the client
@@ -54,7 +59,7 @@ func (c *clientActors) use(s *Service, record *clientRecord) *clientActor {
 		if c.byID == nil {
 			c.byID = map[string]*clientActor{}
 		}
-		a = &clientActor{record: record, service: s, told: -1}
+		a = &clientActor{record: record, service: s, reached: -1}
 		s.spawner.Spawn(a)
 		c.byID[record.key] = a
 	}
@@ -73,15 +78,19 @@ func (c *clientActors) drop(id string) {
 }
 
 // clientAsk is what all messages to a clientActor have in common. The write is to be awaited when
-// fault is nil.
+// fault is nil and there is an operation.
 type clientAsk struct {
-	client   *oauth.Client // set by the actor
-	write    write
-	fault    *oauth.Error // the reply when nothing was submitted
-	outdated bool         // the reply when the client was changed: load its record and ask again
+	client    *oauth.Client   // set by the actor
+	operation oauth.Operation // that the actor submits; nil = nothing is written
+	write     write
+	fault     *oauth.Error // the reply when nothing was submitted
+	outdated  bool         // the reply when the client was changed: load its record and ask again
 }
 
-// base returns what the actor needs of every message.
+// clientMessage is a message to a clientActor that has a reply.
+type clientMessage interface{ base() *clientAsk }
+
+// base implements clientMessage.
 func (m *clientAsk) base() *clientAsk { return m }
 
 // tokenAsk is what all token requests have in common. The response is valid when the write has
@@ -90,23 +99,31 @@ type tokenAsk struct {
 	clientAsk
 	request   *oauth.TokenRequest
 	now       time.Time
+	granted   granted
 	resources *oauth.Resources // nil = neither the request nor its grant names a resource
+	attached  attachment
 	access    oauth.AccessToken
+	result    *oauth.ExchangeResult // part of the operation, if there is one
 	response  oauth.TokenResponse
 	counted   bool          // the quota counts the access token
 	opened    time.Duration // with counted: when the quota's window was opened
-	idToken   idTokenRequest
-	jwt       jwtRequest
 }
 
-func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
-	return tokenAsk{request: r, now: now}
+// granted is what the code or refresh token of a request grants. The zero value grants nothing.
+type granted struct {
+	scopes  oauth.Scopes
+	userID  int64
+	details oauth.GrantDetails
+	used    bool // it was used before: it gets no tokens, and ends those of its first use
 }
 
 // The messages to a clientActor.
 type (
 	// issuance asks for an access token for the client itself.
-	issuance struct{ tokenAsk }
+	issuance struct {
+		tokenAsk
+		decided oauth.ExchangeResult // by the actor
+	}
 	// redemption asks for tokens for an authorization code.
 	redemption struct {
 		tokenAsk
@@ -150,7 +167,7 @@ func (a *clientActor) Receive(ctx actor.Context) {
 
 // Handle implements mailbox.Actor.
 func (a *clientActor) Handle(message any) {
-	m := message.(interface{ base() *clientAsk }).base()
+	m := message.(clientMessage).base()
 	known := a.record.current.Load()
 	if known == nil {
 		m.outdated = true
@@ -171,10 +188,10 @@ func (a *clientActor) Handle(message any) {
 	}
 }
 
-// submit hands op to the store.
-func (a *clientActor) submit(m *clientAsk, op oauth.Operation) {
-	m.write.begin(op)
-	a.service.config.Tokens.Submit(op)
+// submit hands the operation to the store.
+func (a *clientActor) submit(m *clientAsk) {
+	m.write.begin(m.operation)
+	a.service.config.Tokens.Submit(m.operation)
 }
 
 // authorize authenticates the client and checks that it may use the grant. If not, it sets m.fault
@@ -203,13 +220,12 @@ func (a *clientActor) issue(m *issuance) {
 			return
 		}
 	}
-	if !a.reserveJWT(&m.tokenAsk, oauth.GrantDetails{}) || !a.count(&m.tokenAsk) {
+	a.grant(&m.tokenAsk, scopes)
+	if !a.reserve(&m.tokenAsk) {
 		return
 	}
-	a.grant(&m.tokenAsk, scopes)
 	m.direct(targets)
-	m.access.Epochs.Client = m.client.Epoch
-	a.seal(&m.tokenAsk)
+	m.decided.Outcome, m.decided.Epochs.Client = oauth.OutcomeDone, m.client.Epoch
 }
 
 func (a *clientActor) redeem(m *redemption) {
@@ -221,23 +237,22 @@ func (a *clientActor) redeem(m *redemption) {
 	}
 	scopes := m.code.Scopes & m.client.Scopes
 	a.grant(&m.tokenAsk, scopes)
-	reused := !m.code.Used.IsZero() // it gets no token, but ends those of its first use
-	targets := m.narrow(m.code.Details.Targets, nil)
-	if !reused && !a.reserve(&m.tokenAsk, m.code.Details) {
+	targets := m.narrow(nil)
+	if !m.granted.used && !a.reserve(&m.tokenAsk) {
 		return
 	}
 	m.fault = nil // a code that is used again gets no token, whatever it asks for
 	m.direct(targets)
 	m.op.Code, m.op.Now = m.code.Hash, m.now
 	m.op.Family = a.family(m)
-	m.access.UserID, m.access.FamilyID = m.code.UserID, m.op.Family.ID
+	m.access.FamilyID = m.op.Family.ID
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
 		hash := m.refreshToken()
 		m.op.Refresh = &hash
 	}
 	m.response.ShowScope = m.code.DefaultScopes || scopes != m.code.Scopes ||
-		differs(m.request.Scope, scopes) || m.hasFewerScopes(m.code.Details.Targets)
-	a.submit(&m.clientAsk, &m.op)
+		differs(m.request.Scope, scopes) || m.hasFewerScopes()
+	a.submit(&m.clientAsk)
 }
 
 // differs reports whether a scope parameter, which the grant does not use, names other scopes.
@@ -274,15 +289,14 @@ func (a *clientActor) rotate(m *rotation) {
 	}
 	lifetimes := &a.service.config.Lifetimes
 	scopes, fault := oauth.CheckRotate(m.token, m.client, m.request, m.now)
-	reused := m.token != nil && m.token.Outdated(m.now, lifetimes.RefreshGrace) // ends its family
-	if fault != nil && !(reused && fault.Code == oauth.InvalidScope) {
+	if fault != nil && !(m.granted.used && fault.Code == oauth.InvalidScope) {
 		m.fault = fault
 		return
 	}
 	f := &m.token.Family
 	a.grant(&m.tokenAsk, scopes)
-	targets := m.narrow(f.Details.Targets, m.request.ResourceScopes())
-	if !reused && !a.reserve(&m.tokenAsk, f.Details) {
+	targets := m.narrow(m.request.ResourceScopes())
+	if !m.granted.used && !a.reserve(&m.tokenAsk) {
 		return
 	}
 	m.fault = nil // nor does a refresh token
@@ -291,12 +305,12 @@ func (a *clientActor) rotate(m *rotation) {
 	m.op.Grant = oauth.Grant{UserID: f.UserID, ClientID: f.ClientID}
 	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace
 	m.op.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)
-	m.access.UserID, m.access.FamilyID = f.UserID, f.ID
+	m.access.FamilyID = f.ID
 	m.op.AccessExpires = time.Unix(m.access.Expires, 0)
 	m.op.Refresh = m.refreshToken()
 	m.response.ShowScope = m.request.Scope == "" &&
 		(scopes != 0 || len(m.response.ResourceScopes) > 0)
-	a.submit(&m.clientAsk, &m.op)
+	a.submit(&m.clientAsk)
 }
 
 func (a *clientActor) saveCode(m *codeIssuance) {
@@ -305,7 +319,7 @@ func (a *clientActor) saveCode(m *codeIssuance) {
 			Description: "The client is disabled.", Hint: "Ask the operator to enable it."}
 		return
 	}
-	a.submit(&m.clientAsk, &m.op)
+	a.submit(&m.clientAsk)
 }
 
 func (a *clientActor) revoke(m *revocation) {
@@ -318,25 +332,13 @@ func (a *clientActor) revoke(m *revocation) {
 	}
 	if m.op.Token != nil {
 		var ok bool
-		if m.release, ok = a.service.ends.reserve(m.owner); !ok && m.op.Token.UserID == 0 {
+		if m.release, ok = a.service.ended.reserve(m.owner); !ok && m.op.Token.UserID == 0 {
 			m.fault = errTooManyEnds
 			return
 		}
 		m.op.ByEpoch = !ok // so that others who have used up the room keep nobody from ending a token
 	}
-	a.submit(&m.clientAsk, &m.op)
-}
-
-// reserve takes what a new access token needs: room for its signatures, and a place in the quota. If
-// something is missing, it sets m.fault and returns false. Call it before anything is taken.
-func (a *clientActor) reserve(m *tokenAsk, d oauth.GrantDetails) bool {
-	return m.fault == nil && a.reserveIDToken(m, d) && a.reserveJWT(m, d) && a.count(m)
-}
-
-// release gives back the room for signatures.
-func (m *tokenAsk) release() {
-	m.idToken.room.release()
-	m.jwt.room.release()
+	a.submit(&m.clientAsk)
 }
 
 // count counts the access token that m asks for against the client's quota. When that is used up,
@@ -360,10 +362,10 @@ func (a *clientActor) count(m *tokenAsk) bool {
 // recordQuota records once for each window that the client has used up its quota. It does not wait
 // for the write.
 func (a *clientActor) recordQuota(m *tokenAsk) {
-	if a.told == a.window.Opened {
+	if a.reached == a.window.Opened {
 		return
 	}
-	a.told = a.window.Opened
+	a.reached = a.window.Opened
 	ctx := audit.WithSource(context.Background(), audit.Source{
 		Actor:  audit.Actor{Kind: audit.Client, ID: m.client.ID},
 		Caller: m.request.Caller,
@@ -374,26 +376,11 @@ func (a *clientActor) recordQuota(m *tokenAsk) {
 	a.service.config.Tokens.Submit(op)
 }
 
-// uncount takes back what count has counted, for an access token that was not issued. Any goroutine
-// may call it.
-func (a *clientActor) uncount(m *tokenAsk) {
-	if m.counted {
-		a.Tell(&unissued{opened: m.opened})
-	}
-}
-
-// seal puts the access token into the response. Any goroutine may call it.
-func (a *clientActor) seal(m *tokenAsk) {
-	m.response.AccessToken = a.service.keys.seal(&m.access, m.now)
-	a.issued.Add(1)
-	a.used.Store(m.now.Unix())
-}
-
 // operatorTokenLifetime is the longest lifetime of a token with oauth.ServerOperations: scripts
 // request one at each call.
 const operatorTokenLifetime = 5 * time.Minute
 
-// grant sets what the access token and its response say, but for the user and the epochs. The
+// grant sets what the access token and its response say, but for the family and the epochs. The
 // token's lifetime counts from the second of its issue, so that it never outlives expires_in, and
 // introspection agrees with it.
 func (a *clientActor) grant(m *tokenAsk, scopes oauth.Scopes) {
@@ -402,7 +389,7 @@ func (a *clientActor) grant(m *tokenAsk, scopes oauth.Scopes) {
 		lifetime = min(lifetime, operatorTokenLifetime)
 	}
 	m.access = oauth.AccessToken{
-		ClientID: m.client.ID, Scopes: scopes,
+		ClientID: m.client.ID, UserID: m.granted.userID, Scopes: scopes,
 		Issued: m.now.Unix(), Expires: m.now.Truncate(time.Second).Add(lifetime).Unix(),
 	}
 	m.response.ExpiresIn, m.response.Scopes = lifetime, scopes

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gatehouse/actors/account"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
@@ -50,7 +49,7 @@ type clusterNode struct {
 func newCluster(t *testing.T, n int, stale time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{size: n, epoch: 1, claimed: 1, gone: -1, changed: make(chan struct{})}
-	store := newFakeStore()
+	store := newStore(t)
 	for i := range n {
 		node := &clusterNode{cluster: c, index: i}
 		node.fixture = start(t, store, func(config *token.Config) {
@@ -496,7 +495,7 @@ func TestChangesAreConfirmed(t *testing.T) {
 				Consent: &oauth.Grant{UserID: 7, ClientID: f.client.ID}})
 		},
 		"user": func(t *testing.T, f *fixture, _ *oauth.TokenResponse) error {
-			f.store.locked(func() { f.store.changeUser(7, func(u *account.User) { u.Disabled = true }) })
+			f.disableInStore(true)
 			return f.UserChanged(7, nil)
 		},
 		"client changed": func(t *testing.T, f *fixture, _ *oauth.TokenResponse) error {
@@ -524,13 +523,11 @@ func TestChangesAreConfirmed(t *testing.T) {
 				f := c.nodes[0].fixture
 				tokens := f.newTokens(t)
 				wait(2 * time.Second)
-				committed := len(f.store.changes)
+				committed := f.store.lastChange()
 				c.confirmed = func() {
-					f.store.locked(func() {
-						if len(f.store.changes) == committed {
-							t.Error("got a confirmation before the change was committed")
-						}
-					})
+					if f.store.lastChange() == committed {
+						t.Error("got a confirmation before the change was committed")
+					}
 				}
 				c.unknown = errors.New("a node does not respond")
 				if err := change(t, f, tokens); err == nil || c.confirms != 1 {

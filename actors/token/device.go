@@ -186,40 +186,37 @@ func (s *Service) saveDevice(
 	return nil, fmt.Errorf("save device code: %w", err)
 }
 
-// poll serves a token request with a device code (RFC 8628 section 3.4). A used code ends what was
-// issued for it, like an authorization code.
+// poll returns the code that the user of a device has allowed, used or not, or why the device gets
+// no tokens (RFC 8628 section 3.4).
 func (s *Service) poll(
-	ctx context.Context, a *clientActor, client *oauth.Client, m *redemption,
-) (*oauth.TokenResponse, error) {
-	if fault := client.Authenticate(m.request.Credentials); fault != nil {
+	ctx context.Context, client *oauth.Client, r *oauth.TokenRequest, now time.Time,
+) (*oauth.AuthorizationCode, error) {
+	if fault := client.Authenticate(r.Credentials); fault != nil {
 		return nil, fault
 	}
-	if fault := oauth.CheckGrant(client, m.request); fault != nil {
+	if fault := oauth.CheckGrant(client, r); fault != nil {
 		return nil, fault
 	}
 	var device *oauth.DeviceCode
-	hash := oauth.HashOf(m.request.DeviceCode)
-	if oauth.LooksLikeDeviceCode(m.request.DeviceCode) {
+	hash := oauth.HashOf(r.DeviceCode)
+	if oauth.LooksLikeDeviceCode(r.DeviceCode) {
 		var err error
 		device, err = s.config.Tokens.DeviceCode(ctx, hash)
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
 			return nil, err
 		}
 		if device == nil || device.Decision == oauth.Allowed { // it outlives the device code once used
-			m.code, err = s.config.Tokens.AuthorizationCode(ctx, hash)
-			if err != nil && !errors.Is(err, oauth.ErrNotFound) {
-				return nil, err
+			code, err := s.config.Tokens.AuthorizationCode(ctx, hash)
+			if err == nil || !errors.Is(err, oauth.ErrNotFound) {
+				return code, err
 			}
 		}
 	}
-	switch {
-	case m.code != nil:
-		return s.redeemCode(ctx, a, client, m)
-	case device != nil && device.Decision == oauth.Allowed:
+	if device != nil && device.Decision == oauth.Allowed {
 		return nil, oauth.ErrGrantGone // what the user allowed was revoked since
 	}
-	fault := oauth.CheckPoll(device, client, m.now)
-	if fault == oauth.ErrDevicePending && s.devices.polls.Take(hash, m.now) > 0 {
+	fault := oauth.CheckPoll(device, client, now)
+	if fault == oauth.ErrDevicePending && s.devices.polls.Take(hash, now) > 0 {
 		fault = oauth.ErrSlowDown
 	}
 	return nil, fault

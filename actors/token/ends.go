@@ -15,12 +15,12 @@ import (
 // A client could otherwise fill the memory of all processes.
 const endLimit = 10_000
 
-// ends are the access tokens and families that ended before they expired. Its methods may be called
+// endedTokens are the access tokens and families that ended before they expired. Its methods may be called
 // by many goroutines. The zero value is empty, and clients has no limit.
 //
 // An end is added before the response to its request leaves. A token actor looks again when the
 // version has grown, so it needs no message.
-type ends struct {
+type endedTokens struct {
 	version atomic.Uint64 // grows after each end
 	size    atomic.Int64
 	shards  [256]endShard
@@ -29,23 +29,23 @@ type ends struct {
 
 type endShard struct {
 	mu       sync.RWMutex
-	tokens   map[oauth.TokenID]tokenEnd
+	tokens   map[oauth.TokenID]clientEnd
 	families map[uuid.UUID]int64 // until when it is kept, in Unix seconds
 }
 
-type tokenEnd struct {
+type clientEnd struct {
 	client string
 	until  int64 // Unix seconds
 }
 
 // tokenShard and familyShard return where an end is kept. The last bytes of a family are random.
-func (e *ends) tokenShard(id *oauth.TokenID) *endShard { return &e.shards[id[0]] }
-func (e *ends) familyShard(id *uuid.UUID) *endShard    { return &e.shards[id[len(id)-1]] }
+func (e *endedTokens) tokenShard(id *oauth.TokenID) *endShard { return &e.shards[id[0]] }
+func (e *endedTokens) familyShard(id *uuid.UUID) *endShard    { return &e.shards[id[len(id)-1]] }
 
 // add adds an end, once. The version grows for a new one only, since all token actors look again
 // then, and a process that follows others finds its own ends too. It grows under the shard's lock:
 // who finds an end there may respond at once.
-func (e *ends) add(end *oauth.End) {
+func (e *endedTokens) add(end *oauth.End) {
 	until := end.Expires.Add(oauth.EndKept).Unix()
 	if end.FamilyID != uuid.Nil {
 		e.addFamily(end.FamilyID, until)
@@ -54,7 +54,7 @@ func (e *ends) add(end *oauth.End) {
 	}
 }
 
-func (e *ends) addFamily(id uuid.UUID, until int64) {
+func (e *endedTokens) addFamily(id uuid.UUID, until int64) {
 	shard := e.familyShard(&id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -69,7 +69,7 @@ func (e *ends) addFamily(id uuid.UUID, until int64) {
 	}
 }
 
-func (e *ends) addToken(id oauth.TokenID, client string, until int64) {
+func (e *endedTokens) addToken(id oauth.TokenID, client string, until int64) {
 	shard := e.tokenShard(&id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -77,9 +77,9 @@ func (e *ends) addToken(id oauth.TokenID, client string, until int64) {
 		return
 	}
 	if shard.tokens == nil {
-		shard.tokens = map[oauth.TokenID]tokenEnd{}
+		shard.tokens = map[oauth.TokenID]clientEnd{}
 	}
-	shard.tokens[id] = tokenEnd{client, until}
+	shard.tokens[id] = clientEnd{client, until}
 	e.clients.Add(1, client)
 	e.size.Add(1)
 	e.version.Add(1)
@@ -87,7 +87,7 @@ func (e *ends) addToken(id oauth.TokenID, client string, until int64) {
 
 // reserve takes room for one more end of a client's token. It returns false when the client has
 // endLimit of them. release gives the room back, after add.
-func (e *ends) reserve(client string) (release func(), ok bool) {
+func (e *endedTokens) reserve(client string) (release func(), ok bool) {
 	if !e.clients.Take(1, client) {
 		return nil, false
 	}
@@ -95,7 +95,7 @@ func (e *ends) reserve(client string) (release func(), ok bool) {
 }
 
 // has reports whether a token or its family has ended.
-func (e *ends) has(token *oauth.TokenID, family *uuid.UUID) bool {
+func (e *endedTokens) has(token *oauth.TokenID, family *uuid.UUID) bool {
 	if e.size.Load() == 0 {
 		return false
 	}
@@ -114,7 +114,7 @@ func (e *ends) has(token *oauth.TokenID, family *uuid.UUID) bool {
 }
 
 // drop forgets the ends of shard n whose tokens have expired.
-func (e *ends) drop(n int, now time.Time) {
+func (e *endedTokens) drop(n int, now time.Time) {
 	shard := &e.shards[n]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // TestVersionGrowsAfterEnd checks that an actor which sees the new version finds the end.
 func TestVersionGrowsAfterEnd(t *testing.T) {
-	var e ends
+	var e endedTokens
 	end := &oauth.End{Token: oauth.TokenID{1}, ClientID: "app", Expires: time.Now()}
 	shard := e.tokenShard(&end.Token)
 	shard.mu.Lock()

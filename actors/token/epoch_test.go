@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 )
@@ -65,21 +64,22 @@ func TestTokenAheadOfRecordMakesOneRead(t *testing.T) {
 		f.store.locked(func() { n = f.store.userReads })
 		return n
 	}
+	newEpoch := func() { f.store.mustPerform(&oauth.Revoke{UserID: 7}) }
 	for _, row := range []struct {
 		name   string
 		change func()
 		ahead  int64
 		want   token.Verdict
 	}{
-		{"user", func() { f.store.newUserEpoch(7) }, 0, token.Admitted},
-		{"client", func() { f.store.revoke(&oauth.Revoke{ClientID: f.client.ID}) }, 0, token.Admitted},
+		{"user", newEpoch, 0, token.Admitted},
+		{"client", func() { f.store.mustPerform(&oauth.Revoke{ClientID: f.client.ID}) }, 0, token.Admitted},
 		{"disabled", func() {
-			f.store.newUserEpoch(7)
-			f.store.changeUser(7, func(u *account.User) { u.Disabled = true })
+			newEpoch()
+			f.disableInStore(true)
 		}, 0, token.TokenInvalid},
 		{"neither knows it", func() {}, 1, token.TokenInvalid},
 	} {
-		f.store.locked(row.change)
+		row.change()
 		bearer := f.seal(func(t *oauth.AccessToken) { t.Epochs.User += row.ahead })
 		before := reads()
 		f.wantVerdict(t, row.name, bearer, row.want)
@@ -101,7 +101,7 @@ func TestTokenInUseAheadOfRecord(t *testing.T) {
 	f := newFixture(t, nil)
 	bearer := f.seal(nil)
 	f.wantVerdict(t, "before", bearer, token.Admitted)
-	f.store.locked(func() { f.store.changeUser(7, func(u *account.User) { u.Epoch-- }) })
+	f.store.exec("UPDATE users SET epoch = epoch - 1")
 	if err := f.UserChanged(7, nil); err != nil {
 		t.Error(err)
 	}

@@ -74,10 +74,10 @@ func (s *Service) fault(err error, step string) *oauth.Error {
 	if err == nil {
 		return nil
 	}
-	var told *oauth.Error
+	var fault *oauth.Error
 	switch {
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &fault):
+		return fault
 	case isOverload(err):
 		s.metrics.overloads.Inc()
 	case errors.Is(err, mailbox.ErrStopped):

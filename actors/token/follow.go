@@ -167,7 +167,7 @@ func (s *Service) readAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read revocations: %w", err)
 	}
-	s.ended(ended, nil)
+	s.refuse(ended, nil)
 	if err := s.readKeys(ctx); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (s *Service) readAll(ctx context.Context) error {
 func (s *Service) apply(ctx context.Context, c *oauth.Change) error {
 	switch {
 	case c.End != nil:
-		s.ends.add(c.End)
+		s.ended.add(c.End)
 	case c.UserID != 0:
 		s.users.change(c.UserID)
 	case c.ClientID != "":

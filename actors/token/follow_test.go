@@ -108,7 +108,7 @@ func TestFollowingKeepsWindow(t *testing.T) {
 		f := newSharedFixture(t, 0)
 		bearer := f.newTokens(t).AccessToken
 		for i := range 20 {
-			f.store.locked(func() { f.store.changeUser(7, func(*account.User) {}) })
+			f.disableInStore(false)
 			wait(followed)
 			got := f.Admit(bearer, token.BasicProfile, time.Now())
 			if got.Verdict != token.Admitted || got.Rate.Remaining != 99-i {
@@ -223,32 +223,27 @@ func TestEverythingIsReadAgain(t *testing.T) {
 						t.Error("got a token refused before")
 					}
 				}
-				f.store.locked(func() {
-					for range 10 {
-						f.store.note(oauth.Change{UserID: 8})
-					}
-				})
+				f.store.noteUsers(10)
 				wait(followed)
 				if row.gap > 0 {
 					f.fail(errors.New("planted"))
 					wait(row.gap)
 				}
-				f.store.locked(func() {
-					f.store.changeUser(7, func(u *account.User) { u.Disabled = true })
-					f.store.revoke(&oauth.Revoke{ClientID: other.client.ID})
-					f.store.changes, f.store.last = nil, row.last(f.store.last)
-					says := f.open(t, ended)
-					end := oauth.End{Token: says.ID, Expires: time.Unix(says.Expires, 0)}
-					f.store.changes = append(f.store.changes, oauth.Change{Number: 1, End: &end})
-				})
+				f.disableInStore(true)
+				f.store.mustPerform(&oauth.Revoke{ClientID: other.client.ID})
+				says := f.open(t, ended)
+				f.store.mustPerform(&oauth.Revoke{Token: &oauth.TokenEnd{ID: says.ID,
+					ClientID: says.ClientID, Expires: time.Unix(says.Expires, 0)}})
+				last := f.store.lastChange()
+				f.store.exec("DELETE FROM changes WHERE number < $1", last)
+				f.store.exec("UPDATE changes SET number = 1")
+				f.store.exec("UPDATE counters SET value = $1 WHERE name = 'change'", row.last(last))
 				f.fail(nil)
 				wait(2 * followed)
 				f.wantVerdict(t, "user disabled", ofUser, token.TokenInvalid)
 				f.wantVerdict(t, "token ended", ended, token.TokenInvalid)
 				f.wantVerdict(t, "client's epoch", ofClient, token.TokenInvalid)
-				f.store.locked(func() {
-					f.store.changeUser(7, func(u *account.User) { u.Disabled = false })
-				})
+				f.disableInStore(false)
 				wait(followed)
 				f.wantVerdict(t, "the next change", ofUser, token.Admitted)
 			})
@@ -277,9 +272,7 @@ func TestNothingIsReadAgainAfterShortGap(t *testing.T) {
 
 // disableInStore disables or enables user 7 as another process does.
 func (f *fixture) disableInStore(disabled bool) {
-	f.store.locked(func() {
-		f.store.changeUser(7, func(u *account.User) { u.Disabled = disabled })
-	})
+	f.store.changeUser(func(u *account.User) { u.Disabled = disabled })
 }
 
 // TestChangeThatFailedIsAppliedLater lets the read of the keys fail that a change asks for.
@@ -310,11 +303,7 @@ func TestManyChangesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newSharedFixture(t, 0)
 		bearer := f.newTokens(t).AccessToken
-		f.store.locked(func() {
-			for range 25_000 {
-				f.store.note(oauth.Change{UserID: 8})
-			}
-		})
+		f.store.noteUsers(25_000)
 		f.disableInStore(true)
 		wait(followed)
 		f.wantVerdict(t, "disabled last", bearer, token.TokenInvalid)
@@ -350,13 +339,9 @@ func TestSweptChangeIsNotLost(t *testing.T) {
 				bearer := f.newTokens(t).AccessToken
 				f.wantVerdict(t, "before", bearer, token.Admitted)
 				wait(followed)
-				f.store.locked(func() {
-					f.store.newUserEpoch(7)
-					f.store.changes = nil
-					for range later {
-						f.store.note(oauth.Change{UserID: 8})
-					}
-				})
+				f.store.mustPerform(&oauth.Revoke{UserID: 7})
+				f.store.exec("DELETE FROM changes")
+				f.store.noteUsers(later)
 				wait(followed)
 				f.wantVerdict(t, "the user has a new epoch", bearer, token.TokenInvalid)
 				wait(time.Minute)
@@ -392,7 +377,7 @@ func TestStoreWithoutKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newSharedFixture(t, 0)
 		bearer := f.newTokens(t).AccessToken
-		f.store.locked(func() { f.store.keys[oauth.FormKeys] = nil })
+		f.store.exec("DELETE FROM keys WHERE purpose = $1", string(oauth.FormKeys))
 		unknown := f.store.key(9).Seal(&oauth.AccessToken{ClientID: f.client.ID})
 		f.wantVerdict(t, "unknown key", unknown, token.TokenInvalid)
 		f.wantVerdict(t, "known key", bearer, token.Admitted)

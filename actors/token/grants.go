@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,10 @@ func (s *Service) token(
 		return nil, errUnavailable
 	}
 	if r.Grant == oauth.ClientCredentialsGrant && r.Assertion == "" {
-		a := s.clientActors.find(r.ClientID)
-		if known := a.known(); known != nil && !known.Options.JWTAccessTokens {
-			return s.issue(ctx, a, r, now) // it seldom waits, and a deadline would cost more than a token
+		a, known := s.clientActors.find(r.ClientID)
+		if known != nil && !known.Options.JWTAccessTokens {
+			// It seldom waits, and a deadline would cost more than a token.
+			return s.issue(ctx, a, known, r, now)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -66,57 +68,20 @@ func (s *Service) token(
 		return nil, err
 	}
 	switch r.Grant {
-	case oauth.AuthorizationCodeGrant:
-		return s.redeem(ctx, a, known, &redemption{tokenAsk: newTokenAsk(r, now)})
+	case oauth.AuthorizationCodeGrant, oauth.DeviceCodeGrant:
+		return s.redeem(ctx, a, known, r, now)
 	case oauth.RefreshTokenGrant:
-		return s.rotate(ctx, a, known, &rotation{tokenAsk: newTokenAsk(r, now)})
-	case oauth.DeviceCodeGrant:
-		return s.poll(ctx, a, known, &redemption{tokenAsk: newTokenAsk(r, now)})
+		return s.rotate(ctx, a, known, r, now)
 	}
-	ask := newTokenAsk(r, now)
-	if err := s.prepareJWT(ctx, known, &ask); err != nil {
-		return nil, err
-	}
-	return s.issue(ctx, a, r, now)
-}
-
-// known returns the client of an actor; nil = its record has to be read, or a is nil.
-func (a *clientActor) known() *oauth.Client {
-	if a == nil {
-		return nil
-	}
-	return a.record.current.Load()
-}
-
-func (s *Service) issue(
-	ctx context.Context, a *clientActor, r *oauth.TokenRequest, now time.Time,
-) (*oauth.TokenResponse, error) {
-	m := s.issuances.Get().(*issuance)
-	m.tokenAsk = newTokenAsk(r, now)
-	err := s.readTargets(ctx, &m.tokenAsk, nil)
-	if err == nil {
-		err = s.do(ctx, a, m, &m.clientAsk, nil)
-	}
-	if m.jwt.room != nil {
-		if err == nil {
-			err = a.signJWT(&m.tokenAsk)
-		}
-		m.jwt.room.release()
-	}
-	response := m.response
-	*m = issuance{}
-	s.issuances.Put(m)
-	return &response, err
+	return s.issue(ctx, a, known, r, now)
 }
 
 // client returns a client's actor and record, from the store if needed, or oauth.ErrNotFound. An
 // unknown id is never remembered.
 func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.Client, error) {
-	a := s.clientActors.find(id)
-	if a != nil {
-		if known := a.record.current.Load(); known != nil {
-			return a, known, nil
-		}
+	a, known := s.clientActors.find(id)
+	if known != nil {
+		return a, known, nil
 	}
 	id = strings.Clone(id) // it may share memory with a whole request body
 	for {
@@ -133,149 +98,125 @@ func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.C
 	}
 }
 
-// do asks a client's actor and waits for the write of op, if there is one.
-func (s *Service) do(
-	ctx context.Context, a *clientActor, message any, m *clientAsk, op oauth.Operation,
-) error {
-	if err := a.Ask(message); err != nil {
+// do asks a client's actor and waits for the operation of m, if there is one.
+func (s *Service) do(ctx context.Context, a *clientActor, m clientMessage) error {
+	ask := m.base()
+	if err := a.Ask(m); err != nil {
 		return err
 	}
-	for m.outdated {
-		m.outdated = false
+	for ask.outdated {
+		ask.outdated = false
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		_, _, err := s.clients.load(ctx, a.record.key)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("read a changed client: %w", err)
 		}
-		if err := a.Ask(message); err != nil {
+		if err := a.Ask(m); err != nil {
 			return err
 		}
 	}
-	if m.fault != nil {
-		return m.fault
-	}
-	if op == nil {
+	switch {
+	case ask.fault != nil:
+		return ask.fault
+	case ask.operation == nil:
 		return nil
 	}
-	return m.write.wait(ctx, op)
+	return ask.write.wait(ctx, ask.operation)
 }
 
+// issue serves a token request of a client for itself.
+func (s *Service) issue(
+	ctx context.Context, a *clientActor, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
+) (*oauth.TokenResponse, error) {
+	m := s.issuances.Get().(*issuance)
+	m.tokenAsk = tokenAsk{request: r, now: now, result: &m.decided}
+	err := s.obtain(ctx, a, c, m, &m.tokenAsk)
+	response := m.response
+	*m = issuance{}
+	s.issuances.Put(m)
+	return &response, err
+}
+
+// redeem serves a token request with an authorization code or a device code. A code that was used
+// before ends what was issued for it.
 func (s *Service) redeem(
-	ctx context.Context, a *clientActor, c *oauth.Client, m *redemption,
+	ctx context.Context, a *clientActor, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
-	if oauth.LooksLikeAuthorizationCode(m.request.Code) {
-		var err error
-		m.code, err = s.config.Tokens.AuthorizationCode(ctx, oauth.HashOf(m.request.Code))
-		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
-			return nil, err
-		}
+	m := &redemption{}
+	m.tokenAsk = tokenAsk{request: r, now: now, result: &m.op.ExchangeResult}
+	m.operation, m.op.Context = &m.op, ctx
+	var err error
+	switch {
+	case r.Grant == oauth.DeviceCodeGrant:
+		m.code, err = s.poll(ctx, c, r, now)
+	case oauth.LooksLikeAuthorizationCode(r.Code):
+		m.code, err = s.config.Tokens.AuthorizationCode(ctx, oauth.HashOf(r.Code))
 	}
-	return s.redeemCode(ctx, a, c, m)
-}
-
-// redeemCode exchanges m.code; nil = it is unknown.
-func (s *Service) redeemCode(
-	ctx context.Context, a *clientActor, c *oauth.Client, m *redemption,
-) (*oauth.TokenResponse, error) {
-	if m.code != nil {
-		if err := s.readTargets(ctx, &m.tokenAsk, m.code.Details.Targets); err != nil {
-			return nil, err
-		}
-	}
-	if m.code != nil && m.code.Used.IsZero() {
-		err := s.prepareIDToken(ctx, &m.tokenAsk, c, m.code.Scopes, m.code.UserID)
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err := s.prepareJWT(ctx, c, &m.tokenAsk); err != nil {
+	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
 		return nil, err
 	}
-	defer m.release()
-	m.op.Context = ctx
-	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
-	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
-		return nil, a.unwritten(&m.tokenAsk, err)
+	if code := m.code; code != nil {
+		m.granted = granted{code.Scopes, code.UserID, code.Details, !code.Used.IsZero()}
 	}
-	if err := s.confirmReuse(m.op.Outcome); err != nil {
-		return nil, err
-	}
-	return a.decided(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
+	return &m.response, s.obtain(ctx, a, c, m, &m.tokenAsk)
 }
 
-// confirmReuse waits until all nodes know that a family has ended because its code or token was
-// used again.
-func (s *Service) confirmReuse(outcome oauth.Outcome) error {
-	if outcome != oauth.OutcomeReused {
-		return nil
-	}
-	return s.confirm()
-}
-
+// rotate serves a token request with a refresh token. One that was replaced longer ago than the
+// grace period ends its family.
 func (s *Service) rotate(
-	ctx context.Context, a *clientActor, c *oauth.Client, m *rotation,
+	ctx context.Context, a *clientActor, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
-	if oauth.LooksLikeRefreshToken(m.request.RefreshToken) {
+	m := &rotation{}
+	m.tokenAsk = tokenAsk{request: r, now: now, result: &m.op.ExchangeResult}
+	m.operation, m.op.Context = &m.op, ctx
+	if oauth.LooksLikeRefreshToken(r.RefreshToken) {
 		var err error
-		m.token, err = s.config.Tokens.RefreshToken(ctx, oauth.HashOf(m.request.RefreshToken))
-		if err == nil && !m.token.Outdated(m.now, s.config.Lifetimes.RefreshGrace) {
-			f := &m.token.Family
-			err = s.prepareIDToken(ctx, &m.tokenAsk, c, f.Scopes, f.UserID)
-		}
+		m.token, err = s.config.Tokens.RefreshToken(ctx, oauth.HashOf(r.RefreshToken))
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
 			return nil, err
 		}
 	}
-	if m.token != nil {
-		if err := s.readTargets(ctx, &m.tokenAsk, m.token.Family.Details.Targets); err != nil {
-			return nil, err
-		}
+	if token := m.token; token != nil {
+		f, outdated := &token.Family, token.Outdated(now, s.config.Lifetimes.RefreshGrace)
+		m.granted = granted{f.Scopes, f.UserID, f.Details, outdated}
 	}
-	if err := s.prepareJWT(ctx, c, &m.tokenAsk); err != nil {
-		return nil, err
-	}
-	defer m.release()
-	m.op.Context = ctx
-	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
-	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
-		return nil, a.unwritten(&m.tokenAsk, err)
-	}
-	if err := s.confirmReuse(m.op.Outcome); err != nil {
-		return nil, err
-	}
-	return a.decided(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
+	return &m.response, s.obtain(ctx, a, c, m, &m.tokenAsk)
 }
 
-// unwritten returns why the store has not decided about an access token. The quota goes on counting
-// a token that the store may still decide to issue.
-func (a *clientActor) unwritten(m *tokenAsk, err error) error {
-	if !errors.Is(err, oauth.ErrUnknownOutcome) {
-		a.uncount(m)
+// obtain asks the actor of client c for the tokens of m, a part of message. When it returns nil,
+// they are durable, and the response has them.
+func (s *Service) obtain(
+	ctx context.Context, a *clientActor, c *oauth.Client, message clientMessage, m *tokenAsk,
+) error {
+	if err := s.prepare(ctx, c, m); err != nil {
+		return err
 	}
-	return err
-}
-
-// decided seals an access token that the store has decided to issue.
-func (a *clientActor) decided(
-	m *tokenAsk, outcome oauth.Outcome, epochs oauth.Epochs,
-) (*oauth.TokenResponse, error) {
-	if outcome == oauth.OutcomeDone {
-		m.access.Epochs = epochs
-		a.seal(m)
-		if err := errors.Join(a.signJWT(m), a.signIDToken(m)); err != nil {
-			return nil, err
-		}
-		return &m.response, nil
+	defer m.attached.release()
+	if m.operation != nil {
+		m.write = newWrite(func(err error) { s.refuse(m.result.Ended, err) })
 	}
-	a.uncount(m)
-	switch outcome {
-	case oauth.OutcomeReused:
-		return nil, oauth.ErrGrantReused
+	err := s.do(ctx, a, message)
+	if err == nil && m.result.Outcome == oauth.OutcomeDone {
+		m.access.Epochs = m.result.Epochs
+		m.response.AccessToken = s.keys.seal(&m.access, m.now)
+		a.issued.Add(1)
+		a.used.Store(m.now.Unix())
+		return s.sign(m)
+	}
+	if m.counted && !errors.Is(err, oauth.ErrUnknownOutcome) { // else it may still be issued
+		a.Tell(&unissued{opened: m.opened})
+	}
+	if err != nil {
+		return err
+	}
+	switch m.result.Outcome {
+	case oauth.OutcomeReused: // what it ended is to be refused by all nodes before the response
+		return cmp.Or[error](s.confirm(), oauth.ErrGrantReused)
 	case oauth.OutcomeRepeated:
-		return nil, errRepeated
+		return errRepeated
 	}
-	return nil, oauth.ErrGrantGone
+	return oauth.ErrGrantGone
 }
 
 // IssueCode saves a new authorization code for what the user has granted and returns it (RFC 6749
@@ -308,9 +249,9 @@ func (s *Service) issueCode(
 	plain := oauth.NewAuthorizationCode()
 	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
 	m := &codeIssuance{op: oauth.SaveCode{Code: code}}
-	m.op.Context = ctx
+	m.operation, m.op.Context = &m.op, ctx
 	m.write = newWrite(nil)
-	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
+	if err := s.do(ctx, a, m); err != nil {
 		return "", err
 	}
 	return plain, nil

@@ -90,10 +90,11 @@ func TestLifetimes(t *testing.T) {
 	} {
 		f := newFixture(t, func(c *token.Config) { c.Lifetimes.RefreshToken = row.refresh })
 		code, _ := f.IssueCode(t.Context(),
-			oauth.AuthorizationCode{ClientID: f.client.ID, UserID: 7,
+			oauth.AuthorizationCode{ClientID: f.client.ID, UserID: 7, Epochs: f.store.epochs(),
 				RedirectURI: "https://shop.example/cb", Scopes: oauth.ViewUser}, start)
-		if got := f.store.codes[oauth.HashOf(code)].Expires; !got.Equal(start.Add(time.Minute)) {
-			t.Errorf("code: got %v, want a minute", got.Sub(start))
+		stored, err := f.store.AuthorizationCode(t.Context(), oauth.HashOf(code))
+		if err != nil || !stored.Expires.Equal(start.Add(time.Minute)) {
+			t.Errorf("code: got %+v, %v, want it to expire after a minute", stored, err)
 		}
 		request := f.codeRequest(code)
 		for i, end := range row.ends {
@@ -105,11 +106,14 @@ func TestLifetimes(t *testing.T) {
 			if fault != nil {
 				t.Fatal(fault)
 			}
-			for _, f := range f.store.families {
-				if !f.Expires.Equal(start.Add(end)) || !f.Ends.Equal(start.Add(48*time.Hour)) {
-					t.Errorf("use %d: got %v of %v, want %v of 48h", i, f.Expires.Sub(start),
-						f.Ends.Sub(start), end)
-				}
+			stored, err := f.store.RefreshToken(t.Context(), oauth.HashOf(response.RefreshToken))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := stored.Family; !f.Expires.Equal(start.Add(end)) ||
+				!f.Ends.Equal(start.Add(48*time.Hour)) {
+				t.Errorf("use %d: got %v of %v, want %v of 48h", i, f.Expires.Sub(start),
+					f.Ends.Sub(start), end)
 			}
 			request = f.refreshRequest(response.RefreshToken)
 		}
@@ -137,6 +141,7 @@ func TestResponseShowsDefaultScopes(t *testing.T) {
 	f := newFixture(t, nil)
 	code, fault := f.IssueCode(t.Context(),
 		oauth.AuthorizationCode{ClientID: f.client.ID, UserID: 7, DefaultScopes: true,
+			Epochs:      f.store.epochs(),
 			RedirectURI: "https://shop.example/cb", Scopes: oauth.ViewUser}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)
@@ -280,7 +285,7 @@ func TestRefusedRequestsWriteNothing(t *testing.T) {
 func TestDisabledUserGetsNoTokens(t *testing.T) {
 	f := newFixture(t, nil)
 	refresh, code := f.newTokens(t).RefreshToken, f.newCode(t)
-	f.store.users[7].Disabled = true
+	f.disableInStore(true)
 	f.wantFault(t, "code", f.codeRequest(code), oauth.InvalidGrant)
 	f.wantFault(t, "refresh", f.refreshRequest(refresh), oauth.InvalidGrant)
 }

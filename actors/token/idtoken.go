@@ -1,15 +1,9 @@
 package token
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
-	"fmt"
 	"strconv"
-
-	"gatehouse/actors/account"
-	"gatehouse/actors/oauth"
 )
 
 // IDTokenType is the type of id_tokens, as Verify takes it.
@@ -31,75 +25,24 @@ type IDToken struct {
 	AccessTokenHash string   `json:"at_hash"`
 }
 
-// idTokenRequest is what a token request needs for an id_token. The zero value asks for none.
-type idTokenRequest struct {
-	details oauth.GrantDetails
-	room    *signature  // nil = no id_token
-	claims  *userClaims // nil = the id_token has none of the user's
-}
-
-// prepareIDToken does what may wait, before anything is taken: it makes sure that there is a key, and
-// reads the user whose claims the id_token has.
-func (s *Service) prepareIDToken(
-	ctx context.Context, m *tokenAsk, c *oauth.Client, scopes oauth.Scopes, userID int64,
-) error {
-	if !scopes.Contains(oauth.OpenID) {
-		return nil
-	}
-	if _, err := s.signingKey(ctx, c.IDTokenAlg(), m.now); err != nil {
-		return err
-	}
-	if !c.Options.ClaimsInIDToken {
-		return nil
-	}
-	_, u, err := s.users.load(ctx, userID)
-	switch {
-	case err == nil:
-		m.idToken.claims = u.claims()
-	case !errors.Is(err, account.ErrNotFound): // else the store refuses the grant
-		return fmt.Errorf("read the user of an id_token: %w", err)
-	}
-	return nil
-}
-
-// reserveIDToken takes room for the signature of the id_token that the granted scopes ask for. If
-// there is none it sets m.fault and returns false. Call it before anything is taken.
-func (a *clientActor) reserveIDToken(m *tokenAsk, d oauth.GrantDetails) bool {
-	if !m.access.Scopes.Contains(oauth.OpenID) {
-		return true
-	}
-	m.idToken.details = d
-	m.idToken.room = a.service.reserve(m.client.ID, m.client.IDTokenAlg(), m.now)
-	if m.idToken.room == nil {
-		m.fault = errUnavailable
-		return false
-	}
-	return true
-}
-
-// signIDToken puts the id_token into the response, if there is to be one. The access token is there
-// already.
-func (a *clientActor) signIDToken(m *tokenAsk) (err error) {
-	if m.idToken.room == nil {
-		return nil
-	}
-	d := &m.idToken.details
-	claims := struct {
+// idClaims returns the claims of the response's id_token. The response has its access token.
+func (s *Service) idClaims(m *tokenAsk) any {
+	d := &m.granted.details
+	all := struct {
 		IDToken
 		*claims
 	}{IDToken: IDToken{
-		Issuer: a.service.config.Issuer, Subject: strconv.FormatInt(m.access.UserID, 10),
+		Issuer: s.config.Issuer, Subject: strconv.FormatInt(m.access.UserID, 10),
 		Audience: m.client.WireID(), AuthorizedParty: m.client.WireID(),
 		Expires: m.access.Expires, Issued: m.access.Issued,
 		AuthTime: d.AuthTime, Nonce: d.Nonce, ACR: d.ACR(), AMR: d.AMR, SID: d.SID,
 		AccessTokenHash: tokenHash(m.response.AccessToken),
 	}}
-	if m.idToken.claims != nil {
-		released := m.idToken.claims.released(releasedTo(m.access.Scopes, m.client.DetailApproved))
-		claims.claims = &released
+	if m.attached.claims != nil {
+		released := m.attached.claims.released(releasedTo(m.access.Scopes, m.client.DetailApproved))
+		all.claims = &released
 	}
-	m.response.IDToken, err = m.idToken.room.sign(IDTokenType, claims)
-	return err
+	return all
 }
 
 // tokenHash returns the at_hash of an access token (OpenID Connect Core section 3.1.3.6).

@@ -20,7 +20,7 @@ import (
 // OpenID Connect.
 func openID(t testing.TB, options oauth.ClientOptions, approved bool) *fixture {
 	t.Helper()
-	f := start(t, newFakeStore(), func(c *token.Config) { c.Issuer = "https://id.example" })
+	f := start(t, newStore(t), func(c *token.Config) { c.Issuer = "https://id.example" })
 	if options.IDTokenAlg == "" {
 		options.IDTokenAlg = "ES256" // an RSA key takes a second under the race detector
 	}
@@ -36,12 +36,20 @@ var grantDetails = oauth.GrantDetails{
 	AuthTime: 1_700_000_000, AMR: []string{"pwd"}, SID: "s1", Nonce: "n1",
 }
 
+// put replaces user 7, as another process does.
+func (f *fixture) put(u account.User) {
+	f.store.changeUser(func(known *account.User) {
+		u.ServiceID, u.Version, u.Epoch = known.ServiceID, known.Version, known.Epoch
+		*known = u
+	})
+}
+
 // codeFor returns a new authorization code of user 7 for scopes.
 func (f *fixture) codeFor(t testing.TB, scopes oauth.Scopes) string {
 	t.Helper()
 	code, fault := f.IssueCode(t.Context(), oauth.AuthorizationCode{
 		ClientID: f.client.ID, UserID: 7, RedirectURI: "https://shop.example/cb", Scopes: scopes,
-		Details: grantDetails,
+		Details: grantDetails, Epochs: f.store.epochs(),
 	}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)
@@ -136,7 +144,7 @@ func TestClaimsByScope(t *testing.T) {
 	birthdate := map[string]any{"birthdate": "1990-02-03"}
 	for _, approved := range []bool{false, true} {
 		f := openID(t, oauth.ClientOptions{ClaimsInIDToken: true}, approved)
-		f.store.put(person)
+		f.put(person)
 		for scopes := range oauth.OpenIDScopes + 1 {
 			if scopes.Contains(oauth.UserScopes) || !scopes.Contains(oauth.OpenID) ||
 				!oauth.OpenIDScopes.Contains(scopes) {
@@ -180,7 +188,7 @@ func TestClaimsByScope(t *testing.T) {
 // TestClaimsWithoutValue has a user with a phone number only.
 func TestClaimsWithoutValue(t *testing.T) {
 	f := openID(t, oauth.ClientOptions{}, true)
-	f.store.put(account.User{ID: 7, Name: "Bo", Phone: "+491701234567"})
+	f.put(account.User{ID: 7, Name: "Bo", Phone: "+491701234567"})
 	response := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.OpenIDScopes)))
 	info := f.Admit(response.AccessToken, token.UserInfo, time.Now())
 	const want = `{"sub":"7","name":"Bo","phone_number":"+491701234567","phone_number_verified":true}`
@@ -195,7 +203,7 @@ func TestClaimsWithoutValue(t *testing.T) {
 // TestClaimsFollowChanges changes the user and the approval of a client with a token in use.
 func TestClaimsFollowChanges(t *testing.T) {
 	f := openID(t, oauth.ClientOptions{}, true)
-	f.store.put(person)
+	f.put(person)
 	response := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.OpenIDScopes)))
 	info := func() map[string]any {
 		var claims map[string]any
@@ -210,7 +218,7 @@ func TestClaimsFollowChanges(t *testing.T) {
 	}
 	changed := person
 	changed.Name = "Ann Smith"
-	f.store.put(changed)
+	f.put(changed)
 	if err := f.UserChanged(7, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -47,10 +47,8 @@ func (s *Service) introspect(
 	about = visibleTo(asker, about)
 	if about.ClientID == asker.ID {
 		about.ClientID = asker.WireID()
-	} else if a := s.clientActors.find(about.ClientID); a != nil {
-		if c := a.record.current.Load(); c != nil {
-			about.ClientID = c.WireID()
-		}
+	} else if _, c := s.clientActors.find(about.ClientID); c != nil {
+		about.ClientID = c.WireID()
 	}
 	return about, s.describeTargets(&about)
 }
@@ -60,10 +58,8 @@ func (s *Service) introspector(c oauth.Credentials, now time.Time) (*oauth.Clien
 	if s.stopped.Load() {
 		return nil, mailbox.ErrStopped
 	}
-	if a := s.clientActors.find(c.ClientID); a != nil && c.Assertion == "" {
-		if asker := a.record.current.Load(); asker != nil {
-			return asker, asError(checkIntrospection(asker, c))
-		}
+	if _, asker := s.clientActors.find(c.ClientID); asker != nil && c.Assertion == "" {
+		return asker, asError(checkIntrospection(asker, c))
 	}
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped
@@ -95,7 +91,7 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 	switch admission.Verdict {
 	case Admitted:
 		about := x.describe()
-		if x.scopes.Contains(hasTargets) {
+		if x.packed&hasTargets != 0 {
 			_, number, _ := oauth.PeekToken(token)
 			t, ok := s.openToken(token, number)
 			if !ok { // its key was just dropped

@@ -1,7 +1,6 @@
 package token
 
 import (
-	"context"
 	"crypto/subtle"
 	"strconv"
 	"strings"
@@ -10,45 +9,11 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// jwtRequest is what a token request needs for an access token that is a JWT. The zero value asks
-// for none.
-type jwtRequest struct {
-	room    *signature // nil = the token is no JWT
-	details oauth.GrantDetails
-}
-
-// prepareJWT makes sure that there is a key for the access tokens of a client.
-func (s *Service) prepareJWT(ctx context.Context, c *oauth.Client, m *tokenAsk) error {
-	if !c.Options.JWTAccessTokens {
-		return nil
-	}
-	_, err := s.signingKey(ctx, c.IDTokenAlg(), m.now)
-	return err
-}
-
-// reserveJWT takes room for the signature of the access token, if it is a JWT. If there is none it
-// sets m.fault and returns false. Call it before anything is taken.
-func (a *clientActor) reserveJWT(m *tokenAsk, d oauth.GrantDetails) bool {
-	if !m.client.Options.JWTAccessTokens {
-		return true
-	}
-	m.jwt.details = d
-	m.jwt.room = a.service.reserve(m.client.ID, m.client.IDTokenAlg(), m.now)
-	if m.jwt.room == nil {
-		m.fault = errUnavailable
-		return false
-	}
-	return true
-}
-
-// signJWT makes the access token of the response a JWT, if it is to be one (RFC 9068).
-func (a *clientActor) signJWT(m *tokenAsk) error {
-	if m.jwt.room == nil {
-		return nil
-	}
-	d, t := &m.jwt.details, &m.access
+// accessClaims returns the claims of the response's access token as a JWT (RFC 9068 section 2.2).
+func (s *Service) accessClaims(m *tokenAsk) oauth.JWTAccessToken {
+	d, t := &m.granted.details, &m.access
 	claims := oauth.JWTAccessToken{
-		Issuer: a.service.config.Issuer, Subject: m.client.WireID(), Audience: a.service.config.Issuer,
+		Issuer: s.config.Issuer, Subject: m.client.WireID(), Audience: s.config.Issuer,
 		Expires: t.Expires, Issued: t.Issued, ID: t.ID.String(), ClientID: m.client.WireID(),
 		Scope:    oauth.ScopeText(t.Scopes, m.response.ResourceScopes),
 		AuthTime: d.AuthTime, ACR: d.ACR(), AMR: d.AMR,
@@ -64,12 +29,7 @@ func (a *clientActor) signJWT(m *tokenAsk) error {
 			claims.Audience = uris[0]
 		}
 	}
-	jwt, err := m.jwt.room.sign(oauth.JWTAccessTokenType, claims)
-	if err != nil {
-		return err
-	}
-	m.response.AccessToken = jwt
-	return nil
+	return claims
 }
 
 // openJWT returns the sealed form of an access token that is a JWT of this service. id is the one

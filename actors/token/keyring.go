@@ -100,7 +100,7 @@ func (s *Service) replaceKeys(ctx context.Context) error {
 		return fmt.Errorf("read keys: %w", err)
 	}
 	s.keys.current.Store(set)
-	s.ends.version.Add(1) // a key may be gone
+	s.ended.version.Add(1) // a key may be gone
 	if before == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ func TestKeyRotationKeepsTokensValid(t *testing.T) {
 	for name, shared := range map[string]bool{"one process": false, "shared store": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(c *token.Config) { c.Shared, c.Stale = shared, time.Hour })
-			now := time.Now()
+			now := time.Now().Truncate(time.Millisecond)
 			issue := func(at time.Time) string {
 				t.Helper()
 				got, fault := f.Token(t.Context(), f.ownRequest(), at)
@@ -55,7 +55,7 @@ func TestKeyRotationKeepsTokensValid(t *testing.T) {
 
 func TestKeyRotationWhileKeysInUse(t *testing.T) {
 	f := newFixture(t, nil)
-	now := time.Now()
+	now := time.Now().Truncate(time.Millisecond)
 	first, err := f.RotateKeys(t.Context(), oauth.TokenKeys, false, now)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestFormerKeyStaysAsLongAsNeeded(t *testing.T) {
 		oauth.TokenKeys: time.Hour, oauth.FormKeys: time.Hour, oauth.BrowserKeys: 365 * 24 * time.Hour,
 		oauth.ClusterKeys: 48 * time.Hour,
 	} {
-		now := time.Now()
+		now := time.Now().Truncate(time.Millisecond)
 		again, err := f.RotateKeys(t.Context(), purpose, false, now)
 		if got := again.Sub(now); err != nil || got < want || got > want+time.Minute {
 			t.Errorf("%s: got the next rotation after %v, error %v, want it after %v", purpose, got, err,

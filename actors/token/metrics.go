@@ -81,7 +81,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 			func() float64 { return float64(s.directory.size.Load()) }),
 		gauge("gatehouse_revocations_held",
 			"Access tokens and token families that were revoked and have not expired.",
-			func() float64 { return float64(s.ends.size.Load()) }),
+			func() float64 { return float64(s.ended.size.Load()) }),
 		gauge("gatehouse_follow_delay_seconds",
 			"Time since the changes of other servers on the same database were last read; 0 on SQLite.",
 			func() float64 {

@@ -243,7 +243,7 @@ func (c *countAsk) parse(body []byte) bool {
 		return false
 	}
 	c.text = string(r.Rest)
-	return !r.Bad && int(c.endpoint) < len(limitOf) && c.report.Epoch >= 0
+	return !r.Bad && c.endpoint.isLimited() && c.report.Epoch >= 0
 }
 
 // countReply is the reply to a countAsk.

@@ -34,7 +34,7 @@ type Usage struct {
 
 // ClientUsage returns the usage of a client; the zero Usage for one that is unknown.
 func (s *Service) ClientUsage(id string) (u Usage) {
-	a := s.clientActors.find(id)
+	a, _ := s.clientActors.find(id)
 	if a == nil {
 		return u
 	}

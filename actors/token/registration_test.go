@@ -194,15 +194,21 @@ func TestClientChangesByAnotherProcess(t *testing.T) {
 			f := newFixture(t, func(c *token.Config) { c.Shared = shared })
 			bearer := f.newTokens(t).AccessToken
 			f.wantVerdict(t, "before", bearer, token.Admitted)
-			disabled := *f.client
-			disabled.Disabled = true
+			disable := func(disabled bool) error {
+				c, err := f.store.Client(t.Context(), f.client.ID)
+				if err != nil {
+					return err
+				}
+				c.Disabled = disabled
+				return f.store.UpdateClient(t.Context(), c)
+			}
 			for _, step := range []struct {
 				what    string
 				change  func() error
 				refused bool
 			}{
-				{"disabled", func() error { return f.store.UpdateClient(t.Context(), &disabled) }, true},
-				{"enabled again", func() error { return f.store.UpdateClient(t.Context(), f.client) }, false},
+				{"disabled", func() error { return disable(true) }, true},
+				{"enabled again", func() error { return disable(false) }, false},
 				{"deleted", func() error { return f.store.DeleteClient(t.Context(), f.client.ID) }, true},
 			} {
 				if err := step.change(); err != nil {

@@ -93,21 +93,14 @@ func (s *Service) DeleteResource(ctx context.Context, r oauth.Resource) error {
 	return nil
 }
 
-// readTargets reads the resources for a token request, if it or its grant has any.
-func (s *Service) readTargets(ctx context.Context, m *tokenAsk, granted oauth.Targets) (err error) {
-	if len(granted) > 0 || len(m.request.Resources) > 0 {
-		m.resources, err = s.Resources(ctx)
-	}
-	return err
-}
-
 // narrow returns the targets of the access token for a grant, or sets m.fault. names are the scopes
 // that the request asks for; nil = all.
-func (m *tokenAsk) narrow(granted oauth.Targets, names []string) oauth.Targets {
+func (m *tokenAsk) narrow(names []string) oauth.Targets {
 	if m.resources == nil {
 		return nil
 	}
-	targets, fault := m.resources.Narrow(granted, m.client, m.request.Resources, names)
+	targets, fault := m.resources.Narrow(m.granted.details.Targets, m.client, m.request.Resources,
+		names)
 	m.fault = fault
 	return targets
 }
@@ -121,9 +114,9 @@ func (m *tokenAsk) direct(targets oauth.Targets) {
 }
 
 // hasFewerScopes reports whether the access token has fewer scopes of resources than the grant.
-func (m *tokenAsk) hasFewerScopes(granted oauth.Targets) bool {
+func (m *tokenAsk) hasFewerScopes() bool {
 	return m.resources != nil &&
-		len(m.response.ResourceScopes) < len(m.resources.ScopeNames(granted))
+		len(m.response.ResourceScopes) < len(m.resources.ScopeNames(m.granted.details.Targets))
 }
 
 // describeTargets adds what the resources of a token are to what introspection says of it. The

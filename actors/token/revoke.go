@@ -45,7 +45,7 @@ func (s *Service) revoke(
 		return err
 	}
 	m := &revocation{credentials: c}
-	m.op.Context = ctx
+	m.operation, m.op.Context = &m.op, ctx
 	if err := s.findOwner(ctx, m, token, now); err != nil {
 		return err
 	}
@@ -53,10 +53,10 @@ func (s *Service) revoke(
 		s.enforce(&m.op, err)
 		if m.op.FamilyID != uuid.Nil && len(m.op.Ended) == 0 && m.family.Expires.After(now) {
 			// Another process has ended it, which this one may not know yet.
-			s.ended([]oauth.End{m.family}, err)
+			s.refuse([]oauth.End{m.family}, err)
 		}
 	})
-	err = s.do(ctx, a, m, &m.clientAsk, &m.op)
+	err = s.do(ctx, a, m)
 	if m.release != nil {
 		m.release()
 	}
@@ -129,16 +129,16 @@ func (s *Service) enforce(op *oauth.Revoke, err error) {
 		s.clients.change(op.ClientID)
 	}
 	if err == nil && op.Token != nil && len(op.Ended) == 0 { // this process may not know of it
-		s.ended([]oauth.End{{
+		s.refuse([]oauth.End{{
 			Token: op.Token.ID, ClientID: op.Token.ClientID, Expires: op.Token.Expires,
 		}}, nil)
 	}
-	s.ended(op.Ended, err)
+	s.refuse(op.Ended, err)
 }
 
-// ended makes this process refuse what an operation has ended. It does nothing after an error: a
+// refuse makes this process refuse what an operation has ended. It does nothing after an error: a
 // retry must find that it has not ended.
-func (s *Service) ended(all []oauth.End, err error) {
+func (s *Service) refuse(all []oauth.End, err error) {
 	if err != nil {
 		return
 	}
@@ -147,6 +147,6 @@ func (s *Service) ended(all []oauth.End, err error) {
 			s.users.change(all[i].UserID)
 			continue
 		}
-		s.ends.add(&all[i])
+		s.ended.add(&all[i])
 	}
 }

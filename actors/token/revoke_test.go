@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 )
@@ -58,7 +57,7 @@ func TestAcknowledgedEndIsHonoured(t *testing.T) {
 		for queued := 0; queued == 0; runtime.Gosched() {
 			f.store.locked(func() { queued = len(f.store.queue) })
 		}
-		f.store.flush()
+		f.store.finish(f.store.begin())
 		f.wantVerdict(t, "acknowledged", tokens.AccessToken, token.TokenInvalid)
 		caller.Wait()
 	}
@@ -119,9 +118,7 @@ func TestIntrospection(t *testing.T) {
 // disableUser disables or enables user 7, as the service for people does.
 func (f *fixture) disableUser(t *testing.T, disabled bool) {
 	t.Helper()
-	f.store.locked(func() {
-		f.store.changeUser(7, func(u *account.User) { u.Disabled = disabled })
-	})
+	f.disableInStore(disabled)
 	if err := f.UserChanged(7, nil); err != nil {
 		t.Error(err)
 	}

@@ -119,7 +119,7 @@ type Service struct {
 	registrations ratelimit.Limiter[netip.Addr]
 
 	directory *directory
-	ends      ends
+	ended     endedTokens
 	asks      sync.Pool // of *admission
 	issuances sync.Pool // of *issuance
 
@@ -149,7 +149,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		prover:    newProver(config.Nodes),
 		making:    make(chan struct{}, 1),
 		signer:    newSigner(),
-		ends:      ends{clients: fair.Slots[string]{Share: endLimit}},
+		ended:     endedTokens{clients: fair.Slots[string]{Share: endLimit}},
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
 	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)

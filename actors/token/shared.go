@@ -115,12 +115,12 @@ func (a *tokenActor) countAlone(
 	a.service.metrics.provisional.Inc()
 	limit, nodes := limitOf[endpoint], max(1, a.service.config.Peers.View().Up)
 	allowed := w.Allow(limit, nodes, now.Clock)
-	told := ratelimit.Window{Opened: w.Opened, Used: limit}
+	shown := ratelimit.Window{Opened: w.Opened, Used: limit}
 	if allowed {
 		share := (limit - w.Used) / nodes
-		told.Used = limit - 1 - (share - w.Extra)
+		shown.Used = limit - 1 - (share - w.Extra)
 	}
-	return told.Take(limit, now)
+	return shown.Take(limit, now)
 }
 
 // hold makes the windows those of the holder at the partition's epoch. Windows that other nodes have

@@ -3,6 +3,7 @@ package token_test
 import (
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -99,7 +100,7 @@ func TestVerifyForeignKey(t *testing.T) {
 	ours, theirs := newFixture(t, nil), newFixture(t, nil)
 	_, id := ours.sign(t, "ES256", "JWT")
 	_, _ = theirs.sign(t, "ES256", "JWT")
-	key := theirs.store.keys[oauth.ES256Keys][0]
+	key := theirs.Keys(oauth.ES256Keys)[0]
 	for _, embed := range []bool{false, true} {
 		options := jose.SignerOptions{EmbedJWK: embed}
 		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256,
@@ -134,7 +135,7 @@ func TestSigningKeyRotation(t *testing.T) {
 			t.Errorf("got %d published keys, want the successor as well", got)
 		}
 		refused, err := f.RotateKeys(t.Context(), oauth.ES256Keys, false, time.Now())
-		if err != oauth.ErrKeysInUse || !refused.Equal(again) {
+		if !errors.Is(err, oauth.ErrKeysInUse) || !refused.Equal(again) {
 			t.Errorf("got %v, error %v, want %v", refused, err, oauth.ErrKeysInUse)
 		}
 		time.Sleep(24*time.Hour - time.Second)
@@ -210,8 +211,7 @@ func TestScheduledRotation(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
 			_, firstID := f.sign(t, "ES256", "JWT")
-			key := &f.store.keys[oauth.ES256Keys][0]
-			key.Starts = key.Starts.Add(-row.age)
+			f.store.exec("UPDATE keys SET starts = starts - $1", row.age.Milliseconds())
 			shared := func(c *token.Config) { c.Shared, c.SigningKeyAge = true, 30*day }
 			processes := []*fixture{start(t, f.store, shared), start(t, f.store, shared)}
 			time.Sleep(time.Second) // they follow each other's changes

@@ -1,17 +1,18 @@
 package token_test
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
@@ -19,485 +20,316 @@ import (
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
+	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-// accountStore and others name the embedded fields, whose methods these tests do not call.
-type (
-	accountStore  = account.Store
-	deviceStore   = oauth.DeviceStore
-	resourceStore = oauth.ResourceStore
-)
+// hookedStore is the real store on SQLite, with the user 7 and no client. A test can pause its
+// writer, count, and have its methods fail. Its methods are also what other processes call that
+// share it.
+type hookedStore struct {
+	*sqlstore.Store
+	t    testing.TB
+	file string
 
-// fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
-// runs them in one batch. Its methods are also what other processes call that share it.
-type fakeStore struct {
-	accountStore
-	deviceStore
-	resourceStore
-
-	writer   sync.Mutex // held while operations are executed and end, in their order
 	mu       sync.Mutex
-	clients  map[string]*oauth.Client
-	codes    map[oauth.Hash]*oauth.AuthorizationCode
-	families map[uuid.UUID]*oauth.Family
-	refresh  map[oauth.Hash]*oauth.RefreshToken
-	users    map[int64]*account.User
-	keys     map[oauth.Purpose][]oauth.Key
-	ended    map[oauth.TokenID]bool
-	proofs   map[oauth.Hash]bool
-	changes  []oauth.Change
-	last     int64 // number of the last change
 	paused   bool
 	queue    []oauth.Operation
-	writes   int // operations that were executed, but for those that only record events
+	writes   int // operations, but for those that only record events
 	recorded []audit.Event
-	epochs   int // epochs that were given
 
-	writeError   error  // of all operations, which are not executed then
+	writeError   error  // of all operations, which are not executed then, and after others
 	readError    error  // of reads of records
 	followError  error  // of Ends and Changes
 	keysError    error  // of Keys
 	onClientRead func() // called after a client was read, before the reader gets it
+	onCodeRead   func() // called before a code is read
 	onKeysRead   func() // called after the keys were read, before the reader gets them
 
-	clientReads, userReads, keyReads, endsReads int
+	userReads, keyReads, endsReads int
+
+	keysOnly  bool     // keys are all that changes: Changes reads nothing while none do
+	rotations int      // of keys
+	unchanged [2]int64 // the number and rotations with which Changes has found nothing
 }
 
-func newFakeStore() *fakeStore {
-	s := &fakeStore{
-		clients: map[string]*oauth.Client{}, codes: map[oauth.Hash]*oauth.AuthorizationCode{},
-		families: map[uuid.UUID]*oauth.Family{}, refresh: map[oauth.Hash]*oauth.RefreshToken{},
-		keys: map[oauth.Purpose][]oauth.Key{}, ended: map[oauth.TokenID]bool{},
-		proofs: map[oauth.Hash]bool{},
+func newStore(t testing.TB) *hookedStore {
+	t.Helper()
+	s := &hookedStore{t: t, file: sqlitetest.File(t)}
+	s.exec("UPDATE counters SET value = 6 WHERE name = 'user'")
+	var err error
+	s.Store, err = sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + s.file,
+		Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.users = map[int64]*account.User{7: {ID: 7, Name: "Ann", ServiceID: "s", Epoch: s.epoch(0)}}
-	for _, purpose := range oauth.Purposes {
-		s.keys[purpose] = []oauth.Key{{
-			Purpose: purpose, Number: 1, Secret: [32]byte{1}, Made: time.Now().Add(-time.Hour),
-		}}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+	})
+	ann := account.User{Name: "Ann", Email: "ann@example.com"}
+	if err := s.CreateUser(context.Background(), &ann); err != nil || ann.ID != 7 {
+		t.Fatalf("got user %d, %v, want 7", ann.ID, err)
 	}
 	return s
 }
 
-// RegisterClient implements oauth.Store.
-func (s *fakeStore) RegisterClient(ctx context.Context, c *oauth.Client, _ int) error {
-	return s.CreateClient(ctx, c)
-}
-
-// SettledClients implements oauth.Store.
-func (s *fakeStore) SettledClients(
-	ctx context.Context, after string, limit int,
-) ([]*oauth.Client, error) {
-	return s.Clients(ctx, after, limit)
-}
-
-// EndClients implements oauth.Store.
-func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
-	return nil, nil
-}
-
-// UseAssertion implements oauth.Store.
-func (s *fakeStore) UseAssertion(_ context.Context, replay oauth.Hash, _ time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proofs[replay] {
-		return oauth.ErrConflict
+// exec changes rows that no method of the store changes so.
+func (s *hookedStore) exec(text string, args ...any) {
+	s.t.Helper()
+	db, err := sql.Open("sqlite", s.file)
+	if err == nil {
+		defer db.Close()
+		_, err = db.Exec(text, args...)
 	}
-	s.proofs[replay] = true
-	return nil
+	if err != nil {
+		s.t.Errorf("%s: %v", text, err)
+	}
 }
 
-// epoch returns the epoch after former.
-func (s *fakeStore) epoch(former int64) int64 {
-	s.epochs++
-	return max(former+1, time.Now().UnixMicro())
-}
-
-// note tells other processes of a change. The store is locked.
-func (s *fakeStore) note(c oauth.Change) {
-	s.last++
-	c.Number = s.last
-	s.changes = append(s.changes, c)
-}
-
-// locked calls change under the store's lock.
-func (s *fakeStore) locked(change func()) {
+// locked calls f under the lock of the hooks.
+func (s *hookedStore) locked(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	change()
+	f()
 }
 
 // Submit implements oauth.Store.
-func (s *fakeStore) Submit(op oauth.Operation) {
+func (s *hookedStore) Submit(op oauth.Operation) {
 	s.mu.Lock()
-	s.queue = append(s.queue, op)
-	paused := s.paused
-	s.mu.Unlock()
-	if !paused {
-		s.flush()
-	}
-}
-
-// pause queues operations until begin or flush.
-func (s *fakeStore) pause() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused = true
-}
-
-// begin takes the queued operations, so that they can no longer be canceled, and ends the pause.
-func (s *fakeStore) begin() []oauth.Operation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	begun := slices.DeleteFunc(s.queue, func(op oauth.Operation) bool { return !op.Take() })
-	s.queue, s.paused = nil, false
-	return begun
-}
-
-// finish executes operations in order and reports their end.
-func (s *fakeStore) finish(ops []oauth.Operation) {
-	s.writer.Lock()
-	defer s.writer.Unlock()
-	s.mu.Lock()
-	err := s.writeError
-	for _, op := range ops {
-		if err == nil {
-			s.execute(op)
-			if _, ok := op.(*oauth.Record); !ok {
-				s.writes++
-			}
-		}
+	err, paused := s.writeError, s.paused
+	switch record, ok := op.(*oauth.Record); {
+	case ok:
+		s.recorded = append(s.recorded, audit.Recorded(record.Context)...)
+	case paused:
+		s.queue = append(s.queue, op)
+	case err == nil:
+		s.writes++
 	}
 	s.mu.Unlock()
-	for _, op := range ops {
+	switch {
+	case paused:
+	case err == nil:
+		s.Store.Submit(op)
+	case op.Take():
 		op.Done(err)
 	}
 }
 
-// flush begins and finishes the queued operations.
-func (s *fakeStore) flush() { s.finish(s.begin()) }
+// pause queues operations until begin or flush.
+func (s *hookedStore) pause() { s.locked(func() { s.paused = true }) }
 
-func (s *fakeStore) execute(op oauth.Operation) {
-	switch op := op.(type) {
-	case *oauth.SaveCode:
-		s.codes[op.Code.Hash] = &op.Code
-	case *oauth.Redeem:
-		s.redeem(op)
-	case *oauth.Rotate:
-		s.rotate(op)
-	case *oauth.Revoke:
-		s.revoke(op)
-	case *oauth.Record:
-		s.recorded = append(s.recorded, audit.Recorded(op.Context)...)
-	}
+// unpause ends the pause and returns what was queued.
+func (s *hookedStore) unpause() (queue []oauth.Operation) {
+	s.locked(func() { queue, s.queue, s.paused = s.queue, nil, false })
+	return queue
 }
 
-func (s *fakeStore) revoke(op *oauth.Revoke) {
-	switch {
-	case op.Token != nil:
-		if op.ByEpoch {
-			s.newUserEpoch(op.Token.UserID)
-			op.Ended = []oauth.End{{UserID: op.Token.UserID}}
-			return
+// begin takes the queued redemptions and revocations of families, so that they can no longer be
+// canceled, and ends the pause.
+func (s *hookedStore) begin() []oauth.Operation {
+	return slices.DeleteFunc(s.unpause(), func(op oauth.Operation) bool { return !op.Take() })
+}
+
+// finish executes what was begun, as copies, since the store does not take an operation again. When
+// it returns, the operations have ended.
+func (s *hookedStore) finish(begun []oauth.Operation) {
+	for _, op := range begun {
+		var err error
+		switch op := op.(type) {
+		case *oauth.Redeem:
+			c := &oauth.Redeem{Code: op.Code, Now: op.Now, Family: op.Family, Refresh: op.Refresh}
+			err = s.perform(c)
+			op.ExchangeResult = c.ExchangeResult
+		case *oauth.Revoke:
+			c := &oauth.Revoke{FamilyID: op.FamilyID, Grant: op.Grant}
+			err = s.perform(c)
+			op.Ended = c.Ended
 		}
-		op.Ended = s.endToken(op.Token)
-	case op.FamilyID != uuid.Nil:
-		op.Ended = s.revokeFamily(op.FamilyID)
-	case op.UserID != 0:
-		s.newUserEpoch(op.UserID)
-	case op.ClientID != "":
-		changed := *s.clients[op.ClientID]
-		changed.Epoch = s.epoch(changed.Epoch)
-		s.clients[op.ClientID] = &changed
-		s.note(oauth.Change{ClientID: op.ClientID})
-	case op.Consent != nil:
-		for id, f := range s.families {
-			if f.UserID == op.Consent.UserID && f.ClientID == op.Consent.ClientID {
-				op.Ended = append(op.Ended, s.revokeFamily(id)...)
-			}
+		op.Done(err)
+	}
+}
+
+// flush ends the pause and executes the queued operations.
+func (s *hookedStore) flush() {
+	for _, op := range s.unpause() {
+		s.Submit(op)
+	}
+}
+
+// perform executes an operation, as another process does.
+func (s *hookedStore) perform(op oauth.Operation) error {
+	done := make(chan error, 1)
+	op.OnDone(func(err error) { done <- err })
+	s.Store.Submit(op)
+	return <-done
+}
+
+func (s *hookedStore) mustPerform(op oauth.Operation) {
+	s.t.Helper()
+	if err := s.perform(op); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// changeUser changes user 7, as another process does.
+func (s *hookedStore) changeUser(change func(*account.User)) {
+	s.t.Helper()
+	err := oauth.ErrConflict
+	for errors.Is(err, oauth.ErrConflict) || errors.Is(err, account.ErrConflict) {
+		var u *account.User
+		if u, err = s.Store.User(context.Background(), 7); err == nil {
+			change(u)
+			err = s.UpdateUser(context.Background(), u)
 		}
 	}
-}
-
-func (s *fakeStore) newUserEpoch(id int64) {
-	s.changeUser(id, func(u *account.User) { u.Epoch = s.epoch(u.Epoch) })
-}
-
-// changeUser changes a user. The store is locked.
-func (s *fakeStore) changeUser(id int64, change func(*account.User)) {
-	changed := *s.users[id]
-	change(&changed)
-	s.users[id] = &changed
-	s.note(oauth.Change{UserID: id})
-}
-
-func (s *fakeStore) endToken(t *oauth.TokenEnd) []oauth.End {
-	if s.ended[t.ID] {
-		return nil
-	}
-	s.ended[t.ID] = true
-	return s.end(oauth.End{Token: t.ID, ClientID: t.ClientID, Expires: t.Expires})
-}
-
-func (s *fakeStore) end(e oauth.End) []oauth.End {
-	s.note(oauth.Change{End: &e})
-	return []oauth.End{e}
-}
-
-func (s *fakeStore) revokeFamily(id uuid.UUID) []oauth.End {
-	f := s.families[id]
-	if f.Revoked {
-		return nil
-	}
-	f.Revoked = true
-	return s.end(oauth.End{FamilyID: id, Expires: f.AccessExpires})
-}
-
-func (s *fakeStore) redeem(op *oauth.Redeem) {
-	code := s.codes[op.Code]
-	client, user := s.clients[code.ClientID], s.users[code.UserID]
-	switch {
-	case !code.Used.IsZero():
-		op.Outcome, op.Ended = oauth.OutcomeReused, s.revokeFamily(code.FamilyID)
-	case user == nil || user.Disabled || client == nil || !op.Now.Before(code.Expires):
-		op.Outcome = oauth.OutcomeGone
-	default:
-		used, family := *code, op.Family
-		used.Used, used.FamilyID = op.Now, family.ID
-		s.codes[op.Code], s.families[family.ID] = &used, &family
-		if op.Refresh != nil {
-			s.refresh[*op.Refresh] = &oauth.RefreshToken{
-				Hash: *op.Refresh, Generation: 1, Family: oauth.Family{ID: family.ID},
-			}
-		}
-		op.Outcome = oauth.OutcomeDone
-		op.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
+	if err != nil {
+		s.t.Errorf("change user: %v", err)
 	}
 }
 
-func (s *fakeStore) rotate(op *oauth.Rotate) {
-	f := s.families[op.FamilyID]
-	client, user := s.clients[f.ClientID], s.users[f.UserID]
-	switch inGrace := op.Now.Sub(f.Advanced) < op.Grace; {
-	case f.Revoked || !op.Now.Before(f.Expires) || user.Disabled || client == nil:
-		op.Outcome = oauth.OutcomeGone
-		return
-	case op.Generation == f.Generation:
-		f.Generation, f.Advanced = f.Generation+1, op.Now
-	case op.Generation+1 != f.Generation || !inGrace:
-		op.Outcome, op.Ended = oauth.OutcomeReused, s.revokeFamily(f.ID)
-		return
+// epochs returns the epoch of user 7, as a session has it.
+func (s *hookedStore) epochs() oauth.Epochs {
+	s.t.Helper()
+	u, err := s.Store.User(context.Background(), 7)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	f.Expires = op.Expires
-	if op.AccessExpires.After(f.AccessExpires) {
-		f.AccessExpires = op.AccessExpires
-	}
-	s.refresh[op.Refresh] = &oauth.RefreshToken{
-		Hash: op.Refresh, Generation: f.Generation, Family: oauth.Family{ID: f.ID},
-	}
-	op.Outcome = oauth.OutcomeDone
-	op.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
+	return oauth.Epochs{User: u.Epoch}
 }
 
-// put replaces a user, whose epoch stays.
-func (s *fakeStore) put(u account.User) {
-	s.locked(func() {
-		u.Epoch = s.users[u.ID].Epoch
-		s.users[u.ID] = &u
-	})
+// noteUsers notes n changes of user 8, whom nobody knows.
+func (s *hookedStore) noteUsers(n int) {
+	s.t.Helper()
+	s.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+INSERT INTO changes (number, kind, subject, client_id, user_id, expires)
+SELECT value + i, 'user', '8', '', 0, $2 FROM n, counters WHERE name = 'change'`,
+		n, time.Now().Add(oauth.ChangesKept).UnixMilli())
+	s.exec("UPDATE counters SET value = value + $1 WHERE name = 'change'", n)
 }
 
-// find returns a copy of a record, or oauth.ErrNotFound.
-func find[K comparable, T any](s *fakeStore, records map[K]*T, key K) (*T, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.readError != nil {
-		return nil, s.readError
+// lastChange returns the number of the last change.
+func (s *hookedStore) lastChange() int64 {
+	s.t.Helper()
+	last, _, err := s.Store.Changes(context.Background(), math.MaxInt64, 0)
+	if err != nil {
+		s.t.Error(err)
 	}
-	if r := records[key]; r != nil {
-		found := *r
-		return &found, nil
-	}
-	return nil, oauth.ErrNotFound
+	return last
 }
 
-func (s *fakeStore) Client(_ context.Context, id string) (*oauth.Client, error) {
-	c, err := find(s, s.clients, id)
-	s.locked(func() { s.clientReads++ })
+// failed returns the error that the test has set for reads of records.
+func (s *hookedStore) failed() (err error) {
+	s.locked(func() { err = s.readError })
+	return err
+}
+
+// Client implements oauth.Store.
+func (s *hookedStore) Client(ctx context.Context, id string) (*oauth.Client, error) {
+	if err := s.failed(); err != nil {
+		return nil, err
+	}
+	c, err := s.Store.Client(ctx, id)
 	if s.onClientRead != nil {
 		s.onClientRead()
 	}
 	return c, err
 }
 
-func (s *fakeStore) AuthorizationCode(
-	_ context.Context, hash oauth.Hash,
+// AuthorizationCode implements oauth.Store.
+func (s *hookedStore) AuthorizationCode(
+	ctx context.Context, hash oauth.Hash,
 ) (*oauth.AuthorizationCode, error) {
-	return find(s, s.codes, hash)
+	if s.onCodeRead != nil {
+		s.onCodeRead()
+	}
+	if err := s.failed(); err != nil {
+		return nil, err
+	}
+	return s.Store.AuthorizationCode(ctx, hash)
 }
 
-func (s *fakeStore) RefreshToken(_ context.Context, hash oauth.Hash) (*oauth.RefreshToken, error) {
-	found, err := find(s, s.refresh, hash)
-	if err != nil {
+// RefreshToken implements oauth.Store.
+func (s *hookedStore) RefreshToken(
+	ctx context.Context, hash oauth.Hash,
+) (*oauth.RefreshToken, error) {
+	if err := s.failed(); err != nil {
 		return nil, err
 	}
-	f, err := find(s, s.families, found.Family.ID)
-	if err != nil {
+	return s.Store.RefreshToken(ctx, hash)
+}
+
+// User implements account.Store.
+func (s *hookedStore) User(ctx context.Context, id int64) (*account.User, error) {
+	s.locked(func() { s.userReads++ })
+	if err := s.failed(); err != nil {
 		return nil, err
 	}
-	found.Family = *f
-	return found, nil
+	return s.Store.User(ctx, id)
 }
 
 // Keys implements oauth.Store.
-func (s *fakeStore) Keys(_ context.Context, now time.Time) (keys []oauth.Key, err error) {
-	s.mu.Lock()
-	for _, purpose := range oauth.AllPurposes {
-		keys = append(keys, s.liveKeys(purpose, now)...)
-	}
-	err = s.keysError
-	onKeysRead := s.onKeysRead
-	s.keyReads++
-	s.mu.Unlock()
+func (s *hookedStore) Keys(ctx context.Context, now time.Time) ([]oauth.Key, error) {
+	keys, err := s.Store.Keys(ctx, now)
+	var onKeysRead func()
+	s.locked(func() {
+		s.keyReads++
+		onKeysRead = s.onKeysRead
+		if s.keysError != nil {
+			err = s.keysError
+		}
+	})
 	if onKeysRead != nil {
 		onKeysRead()
 	}
 	return keys, err
 }
 
-func (s *fakeStore) liveKeys(purpose oauth.Purpose, now time.Time) (live []oauth.Key) {
-	for _, k := range s.keys[purpose] {
-		if k.Expires.IsZero() || k.Expires.After(now) {
-			live = append(live, k)
-		}
-	}
-	return live
-}
-
-// ListKeys implements oauth.Store.
-func (s *fakeStore) ListKeys(context.Context) (list []oauth.KeyInfo, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, purpose := range oauth.AllPurposes {
-		for _, k := range s.keys[purpose] {
-			list = append(list, oauth.KeyInfo{
-				Purpose: purpose, Number: k.Number, Made: k.Made, Expires: k.Expires,
-			})
-		}
-	}
-	return list, nil
-}
-
-// RotateKeys implements oauth.Store. The first byte of a key's secret is its number.
-func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	former := s.liveKeys(r.Purpose, r.Now)
-	number := uint16(1)
-	if len(former) > 0 {
-		number = former[0].Number + 1
-	}
-	signing := r.Purpose.IsSigning() && len(former) > 0
-	early := signing && former[0].Starts.After(r.Now) && !r.Starts.Before(former[0].Starts)
-	switch {
-	case r.Drop:
-		former = nil
-	case len(former) > 1 && !signing, signing && r.First, early:
-		return oauth.ErrKeysInUse
-	case len(former) > 0:
-		former[0].Expires = r.Expires
-	}
-	made := oauth.Key{
-		Purpose: r.Purpose, Number: number, Secret: [32]byte{byte(number), byte(number >> 8)},
-		Made: r.Now, Private: r.Private, Starts: r.Starts,
-	}
-	s.keys[r.Purpose] = append([]oauth.Key{made}, former...)
-	s.note(oauth.Change{Keys: r.Purpose})
-	return s.writeError
-}
-
-// Ends implements oauth.Store.
-func (s *fakeStore) Ends(
-	_ context.Context, now time.Time,
-) (last int64, ends []oauth.End, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.endsReads++
-	for _, c := range s.changes {
-		if c.End != nil && c.End.Expires.After(now) {
-			ends = append(ends, *c.End)
-		}
-	}
-	return s.last, ends, s.followError
-}
-
-// Changes implements oauth.Store.
-func (s *fakeStore) Changes(
-	_ context.Context, after int64, limit int,
-) (last int64, changes []oauth.Change, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.changes {
-		if c.Number > after && len(changes) < limit {
-			changes = append(changes, c)
-		}
-	}
-	return s.last, changes, s.followError
-}
-
-// User implements account.Store.
-func (s *fakeStore) User(_ context.Context, id int64) (*account.User, error) {
-	s.locked(func() { s.userReads++ })
-	u, err := find(s, s.users, id)
-	if errors.Is(err, oauth.ErrNotFound) {
-		return nil, account.ErrNotFound
-	}
-	return u, err
-}
-
-// CreateClient implements oauth.Store.
-func (s *fakeStore) CreateClient(_ context.Context, c *oauth.Client) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.Epoch = s.epoch(c.Epoch)
-	s.clients[c.ID] = c
-	return s.writeError
-}
-
-// UpdateClient implements oauth.Store.
-func (s *fakeStore) UpdateClient(_ context.Context, c *oauth.Client) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.writeError == nil {
-		s.clients[c.ID] = c
-		s.note(oauth.Change{ClientID: c.ID})
-	}
-	return s.writeError
+// RotateKeys implements oauth.Store.
+func (s *hookedStore) RotateKeys(ctx context.Context, r oauth.KeyRotation) error {
+	err := cmp.Or(s.Store.RotateKeys(ctx, r), s.writeError)
+	s.locked(func() { s.rotations++ })
+	return err
 }
 
 // DeleteClient implements oauth.Store.
-func (s *fakeStore) DeleteClient(_ context.Context, id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.clients[id] == nil {
-		return oauth.ErrNotFound
-	}
-	delete(s.clients, id)
-	s.note(oauth.Change{ClientID: id})
-	return nil
+func (s *hookedStore) DeleteClient(ctx context.Context, id string) error {
+	return cmp.Or(s.Store.DeleteClient(ctx, id), s.writeError)
 }
 
-func (s *fakeStore) Clients(
-	_ context.Context, after string, limit int,
-) (list []*oauth.Client, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(s.clients)) {
-		if id > after && len(list) < limit {
-			list = append(list, s.clients[id])
-		}
+// Ends implements oauth.Store.
+func (s *hookedStore) Ends(
+	ctx context.Context, now time.Time,
+) (last int64, ends []oauth.End, err error) {
+	s.locked(func() {
+		s.endsReads++
+		err = s.followError
+	})
+	if err != nil {
+		return 0, nil, err
 	}
-	return list, nil
+	return s.Store.Ends(ctx, now)
+}
+
+// Changes implements oauth.Store.
+func (s *hookedStore) Changes(
+	ctx context.Context, after int64, limit int,
+) (last int64, changes []oauth.Change, err error) {
+	var at [2]int64
+	var skip bool
+	s.locked(func() {
+		err, at = s.followError, [2]int64{after, int64(s.rotations)}
+		skip = s.keysOnly && at == s.unchanged
+	})
+	if err != nil || skip {
+		return after, nil, err
+	}
+	last, changes, err = s.Store.Changes(ctx, after, limit)
+	if err == nil && last == after {
+		s.locked(func() { s.unchanged = at })
+	}
+	return last, changes, err
 }
 
 // logBuffer keeps what is logged. It may be read while others write.
@@ -520,10 +352,10 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// fixture is a Service on a fakeStore with one confidential client, which has all grants.
+// fixture is a Service on a hookedStore with one confidential client, which has all grants.
 type fixture struct {
 	*token.Service
-	store  *fakeStore
+	store  *hookedStore
 	log    *logBuffer
 	client *oauth.Client
 	secret string
@@ -533,7 +365,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, change func(*token.Config)) *fixture {
 	t.Helper()
-	f := start(t, newFakeStore(), change)
+	f := start(t, newStore(t), change)
 	f.client, f.secret = f.register(t, oauth.Client{
 		Name: "Shop", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
 		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant |
@@ -543,7 +375,7 @@ func newFixture(t testing.TB, change func(*token.Config)) *fixture {
 }
 
 // start starts a Service on a store.
-func start(t testing.TB, store *fakeStore, change func(*token.Config)) *fixture {
+func start(t testing.TB, store *hookedStore, change func(*token.Config)) *fixture {
 	t.Helper()
 	f := &fixture{store: store, log: &logBuffer{}}
 	system := mailbox.NewSystem()
@@ -598,7 +430,7 @@ func (f *fixture) newCode(t testing.TB) string {
 	t.Helper()
 	code, fault := f.IssueCode(t.Context(), oauth.AuthorizationCode{
 		ClientID: f.client.ID, UserID: 7, RedirectURI: "https://shop.example/cb",
-		Scopes: oauth.ViewUser,
+		Scopes: oauth.ViewUser, Epochs: f.store.epochs(),
 	}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)
@@ -674,11 +506,19 @@ func (f *fixture) updateClient(t *testing.T, change func(*oauth.Client)) {
 	}
 }
 
-// key returns the store's key with that number.
-func (s *fakeStore) key(number uint16) *oauth.TokenKey {
-	return oauth.NewTokenKey(&oauth.Key{
-		Purpose: oauth.TokenKeys, Number: number, Secret: [32]byte{byte(number), byte(number >> 8)},
-	})
+// key returns the store's key of tokens with that number, or one that it does not have.
+func (s *hookedStore) key(number uint16) *oauth.TokenKey {
+	s.t.Helper()
+	keys, err := s.Store.Keys(context.Background(), time.Time{})
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, key := range keys {
+		if key.Purpose == oauth.TokenKeys && key.Number == number {
+			return oauth.NewTokenKey(&key)
+		}
+	}
+	return oauth.NewTokenKey(&oauth.Key{Purpose: oauth.TokenKeys, Number: number})
 }
 
 // open returns what an access token says.
@@ -695,18 +535,23 @@ func (f *fixture) open(t testing.TB, bearer string) oauth.AccessToken {
 // seal seals an access token of the client and user 7 for an hour, as another process does. It has
 // their epochs of now, unless change sets others.
 func (f *fixture) seal(change func(*oauth.AccessToken)) string {
-	f.store.mu.Lock()
 	now := time.Now().Unix()
+	client, err := f.store.Store.Client(context.Background(), f.client.ID)
+	if err != nil {
+		f.store.t.Fatal(err)
+	}
 	says := oauth.AccessToken{
 		ClientID: f.client.ID, UserID: 7, Scopes: oauth.UserScopes, Issued: now, Expires: now + 3600,
-		Epochs: oauth.Epochs{
-			Client: f.store.clients[f.client.ID].Epoch, User: f.store.users[7].Epoch,
-		},
+		Epochs: f.store.epochs(),
 	}
-	number := f.store.keys[oauth.TokenKeys][0].Number
-	f.store.mu.Unlock()
+	says.Epochs.Client = client.Epoch
 	if change != nil {
 		change(&says)
 	}
-	return f.store.key(number).Seal(&says)
+	keys, err := f.store.Store.Keys(context.Background(), time.Time{})
+	i := slices.IndexFunc(keys, func(k oauth.Key) bool { return k.Purpose == oauth.TokenKeys })
+	if err != nil || i < 0 {
+		f.store.t.Fatalf("got keys %v, %v, want one of tokens", keys, err)
+	}
+	return oauth.NewTokenKey(&keys[i]).Seal(&says)
 }

@@ -38,29 +38,35 @@ type session struct {
 	user    *userRecord // nil = none
 	expires int64       // Unix seconds
 	epochs  oauth.Epochs
-	family  uuid.UUID    // uuid.Nil = none
-	lasts   uint32       // seconds from the issue to expires
-	key     uint16       // number of the key that sealed it
-	scopes  oauth.Scopes // with the bits below
+	family  uuid.UUID // uuid.Nil = none
+	lasts   uint32    // seconds from the issue to expires
+	key     uint16    // number of the key that sealed it
+	packed  packedScopes
 }
 
-// Bits of a session's scopes, which no scope has: there is no room for the targets themselves.
+// packedScopes are the scopes of a token with two bits about its targets: a session has no room for
+// the targets themselves.
+type packedScopes oauth.Scopes
+
+// The bits that are no scopes.
 const (
-	hasTargets oauth.Scopes = 1 << 15 // the token is for resources: open it to learn which
-	isForeign  oauth.Scopes = 1 << 14 // this service is not among them
+	hasTargets packedScopes = 1 << 15 // the token is for resources: open it to learn which
+	isForeign  packedScopes = 1 << 14 // this service is not among them
 )
 
-// scopeBits returns what a session keeps of a token's scopes and targets.
-func scopeBits(t *oauth.AccessToken) oauth.Scopes {
-	bits := t.Scopes & oauth.AllScopes
+func packScopes(t *oauth.AccessToken) packedScopes {
+	packed := packedScopes(t.Scopes & oauth.AllScopes)
 	if targets := t.Targets(); targets != nil {
-		bits |= hasTargets
+		packed |= hasTargets
 		if targets.AreForeign() {
-			bits |= isForeign
+			packed |= isForeign
 		}
 	}
-	return bits
+	return packed
 }
+
+// scopes returns the scopes alone.
+func (p packedScopes) scopes() oauth.Scopes { return oauth.Scopes(p) & oauth.AllScopes }
 
 // tokenActor owns the rate limits of one access token. It never blocks and runs on the goroutines
 // of the requests. Its fields fill few cache lines: with thousands of tokens in use, requests wait
@@ -157,7 +163,7 @@ func (s *Service) askToken(
 func (a *tokenActor) admit(m *admission) {
 	now := ratelimit.Now{Clock: a.service.clock(m.now), Unix: m.now.UnixNano()}
 	a.seen = max(a.seen, now.Clock)
-	if version := uint32(a.service.ends.version.Load()); a.checked != version {
+	if version := uint32(a.service.ended.version.Load()); a.checked != version {
 		if a.service.hasEnded(&a.id, &a.session) {
 			m.result = Admission{Verdict: TokenInvalid}
 			return
@@ -189,7 +195,7 @@ func (x *session) isLive(client *oauth.Client, u *user) bool {
 // isFor reports whether a token is for this service, or whether introspection asks, which describes
 // all tokens (RFC 8707 section 2).
 func (x *session) isFor(endpoint Endpoint) bool {
-	return !x.scopes.Contains(isForeign) || endpoint == introspection
+	return x.packed&isForeign == 0 || endpoint == introspection
 }
 
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token
@@ -205,7 +211,7 @@ func (a *tokenActor) decide(
 		return Admission{Verdict: TokenInvalid}
 	}
 	var rate ratelimit.Decision
-	if int(endpoint) < len(limitOf) {
+	if endpoint.isLimited() {
 		if a.shared == nil {
 			rate = a.count(endpoint, now)
 		} else if rate = a.countShared(m, now); m.remote.elsewhere {
@@ -219,7 +225,7 @@ func (a *tokenActor) decide(
 	var profile []byte
 	switch {
 	case endpoint == introspection:
-	case !a.session.scopes.Contains(scopeOf[endpoint]):
+	case !a.session.packed.scopes().Contains(scopeOf[endpoint]):
 		verdict = InsufficientScope
 	case endpoint == adminAPI:
 		if !client.Operator {
@@ -234,7 +240,8 @@ func (a *tokenActor) decide(
 	case endpoint == DetailedProfile:
 		profile = u.detailed
 	case endpoint == UserInfo:
-		profile = u.userInfo(a.session.user.key, releasedTo(a.session.scopes, client.DetailApproved))
+		profile = u.userInfo(a.session.user.key,
+			releasedTo(a.session.packed.scopes(), client.DetailApproved))
 	}
 	return Admission{Verdict: verdict, Rate: rate, Profile: profile}
 }
@@ -278,7 +285,7 @@ func hasStopped(err error) bool { return errors.Is(err, mailbox.ErrStopped) }
 // describe returns what introspection says of a live token.
 func (x *session) describe() oauth.Introspection {
 	about := oauth.Introspection{
-		Active: true, Scopes: x.scopes & oauth.AllScopes, ClientID: x.client.record.key,
+		Active: true, Scopes: x.packed.scopes(), ClientID: x.client.record.key,
 		Issued:  time.Unix(x.expires-int64(x.lasts), 0),
 		Expires: time.Unix(x.expires, 0),
 	}
@@ -305,7 +312,7 @@ func (s *Service) sweep() {
 		case <-ticker.C:
 		}
 		now := time.Now()
-		s.ends.drop(n, now)
+		s.ended.drop(n, now)
 		s.directory.dropHanded(n, s.clock(now))
 		members = s.directory.members(n, members[:0])
 		for _, a := range members {

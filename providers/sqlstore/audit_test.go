@@ -11,7 +11,6 @@ import (
 
 	"gatehouse/actors/audit"
 	"gatehouse/providers/sqlstore"
-	"gatehouse/providers/storetest"
 )
 
 // TestEventNumbersOfTwoProcesses checks that a follower misses no event of either process.
@@ -19,7 +18,7 @@ func TestEventNumbersOfTwoProcesses(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
-			storetest.EventsInOrder(t, []audit.Store{open(t, sqlstore.Config{URL: url}),
+			eventsInOrder(t, []audit.Store{open(t, sqlstore.Config{URL: url}),
 				open(t, sqlstore.Config{URL: url})})
 		})
 	}

@@ -72,10 +72,14 @@ func (b *batch) executeTask(t *task) error {
 	}
 	err := t.execute(b)
 	var expected refusal
-	if errors.As(err, &expected) {
-		t.refusal, err = expected.error, nil
-	} else if err == nil {
+	switch {
+	case err == nil:
 		b.record(t.Context)
+	case errors.Is(err, errNoEffect):
+		return nil
+	case errors.As(err, &expected):
+		t.refusal = expected.error
+		return nil
 	}
 	return err
 }

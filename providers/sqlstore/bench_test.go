@@ -23,7 +23,7 @@ var durable = []struct {
 	make func(testing.TB) string
 }{
 	{databases[0].name, databases[0].make},
-	{databases[1].name, pgtest.StartDurable},
+	{databases[1].name, func(tb testing.TB) string { return pgtest.StartDurable(tb) }},
 }
 
 // BenchmarkFsync measures the disk, for comparison with the writer.
@@ -178,9 +178,4 @@ func run(b *testing.B, unit string, operation func() oauth.Operation,
 	ended.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), unit)
-}
-
-func newHash() (h oauth.Hash) {
-	rand.Read(h[:])
-	return h
 }

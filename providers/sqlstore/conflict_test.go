@@ -10,7 +10,6 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
-	"gatehouse/providers/storetest"
 )
 
 // TestConcurrentUpdatesHaveOneWinner updates one version of a record through two Stores on one
@@ -48,7 +47,7 @@ func TestConcurrentClaimsHaveOneWinner(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
-			storetest.ClaimConcurrently(t, []account.Store{open(t, sqlstore.Config{URL: url}),
+			claimConcurrently(t, []account.Store{open(t, sqlstore.Config{URL: url}),
 				open(t, sqlstore.Config{URL: url})})
 		})
 	}

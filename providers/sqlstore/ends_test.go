@@ -14,14 +14,13 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
-	"gatehouse/providers/storetest"
 )
 
 func TestNumbersOfTwoStoresAreInOrder(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
-			storetest.NumberInOrder(t, []oauth.Store{open(t, sqlstore.Config{URL: url}),
+			numberInOrder(t, []oauth.Store{open(t, sqlstore.Config{URL: url}),
 				open(t, sqlstore.Config{URL: url})}, "app")
 		})
 	}

@@ -19,7 +19,6 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
-	"gatehouse/providers/storetest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -237,7 +236,7 @@ func TestConcurrentKeyRotations(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
-			storetest.RotateConcurrently(t, []oauth.Store{open(t, sqlstore.Config{URL: url}),
+			rotateConcurrently(t, []oauth.Store{open(t, sqlstore.Config{URL: url}),
 				open(t, sqlstore.Config{URL: url})}, time.Now())
 		})
 	}

@@ -133,7 +133,7 @@ func (s *Store) deleteSessions(ctx context.Context, which string, args ...any) (
 		n, ended, err := b.endSessions(which, args...)
 		tokens = ended
 		if err == nil && n == 0 {
-			err = noEffect
+			err = errNoEffect
 		}
 		return err
 	})

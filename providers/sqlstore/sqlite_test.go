@@ -15,7 +15,6 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
-	"gatehouse/providers/storetest"
 )
 
 func sqlite(t *testing.T) (url, path string) {
@@ -238,7 +237,7 @@ func redeemThroughTwo(t *testing.T, url string) {
 		if err := submit(t, b, &oauth.SaveCode{Code: code}); err != nil {
 			t.Fatal(err)
 		}
-		storetest.RedeemConcurrently(t, []oauth.Store{a, b}, code, time.Now())
+		redeemConcurrently(t, []oauth.Store{a, b}, code, time.Now())
 	}
 }
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -140,8 +141,8 @@ type task struct {
 // refusal wraps an expected error of a task that had no effect, such as ErrNotFound.
 type refusal struct{ error }
 
-// noEffect is the refusal of a task that had nothing to do. Its caller gets no error.
-var noEffect = refusal{}
+// errNoEffect ends a task that had nothing to do. Its caller gets no error.
+var errNoEffect = errors.New("the task had nothing to do")
 
 // do has the writer execute a task and waits for its end. If ctx ends first, do cancels the task,
 // or waits for its end if it has begun. execute must not return a refusal after it changed

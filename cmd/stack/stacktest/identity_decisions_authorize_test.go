@@ -1,7 +1,6 @@
 package stacktest_test
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,58 +18,6 @@ func redirecting(uris ...string) func(*oauth.Client) {
 
 func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 	rows(t, []rowTest{
-		{"redirect URIs that can be registered", func(r *row) {
-			o := r.operator()
-			for uri, kinds := range map[string]string{
-				"https://app.example/cb":          "confidential public",
-				"https://app.example:8443/cb?x=1": "confidential public",
-				"http://127.0.0.1/cb":             "confidential public",
-				"http://[::1]:8080/cb":            "confidential public",
-				"http://localhost:3000/cb":        "confidential public",
-				"com.example.app:/cb":             "public", "myapp:/cb": "", "http://app.example/cb": "",
-				"http://127.0.0.2/cb": "", "http://localhost.evil.example/": "",
-				"https://app.example/cb#part": "", "https://user:pass@app.example/cb": "",
-				"https://*.example/cb": "", "javascript:alert(1)": "", "data:text/html,x": "",
-				"//app.example/cb": "", "/cb": "", "https:///cb": "", "https://app.example/a b": "", "": "",
-			} {
-				for _, kind := range []string{"confidential", "public"} {
-					body, err := json.Marshal(map[string]any{"name": "Atlas", "public": kind == "public",
-						"redirect_uris": []string{uri}})
-					if err != nil {
-						r.t.Fatal(err)
-					}
-					if a, want := o.does(0, "POST", "/clients", string(body)), map[bool]int{true: 201,
-						false: 400}[strings.Contains(kinds, kind)]; a.status != want {
-						r.t.Errorf("%s for a %s client: got %d %s, want %d", uri, kind, a.status, a.body, want)
-					}
-				}
-			}
-		}},
-		{"authorize: unknown client, bad redirect_uri", func(r *row) {
-			c, b := r.client(), r.browser()
-			b.authorize(c, "client_id", "00000000-0000-4000-8000-000000000000").showsError()
-			b.authorize(c, "client_id", "").showsError()
-			for _, uri := range []string{"", "https://evil.example/", stacktest.RedirectURI + "/",
-				strings.ToUpper(stacktest.RedirectURI), "https://app.example:443/callback?tenant=1",
-				"https://app.example/callback?tenant=%31", "https://app.example/x/../callback?tenant=1"} {
-				b.authorize(c, "redirect_uri", uri).showsError()
-			}
-			exact := r.client(public, redirecting("http://127.0.0.1:4000/cb", "http://[::1]/cb",
-				"http://localhost:4000/cb"))
-			b.authorize(exact, "redirect_uri", "http://127.0.0.1:4001/cb").showsError()
-			loose := r.client(public, redirecting("http://127.0.0.1:4000/cb", "http://[::1]/cb",
-				"http://localhost:4000/cb"),
-				func(c *oauth.Client) { c.LoopbackAnyPort = true })
-			for _, uri := range []string{"http://127.0.0.1:4000/cb", "http://127.0.0.1:4001/cb",
-				"http://[::1]:51004/cb"} {
-				b.authorize(loose, "redirect_uri", uri).shows(200, "/login")
-			}
-			for _, uri := range []string{"http://localhost:4001/cb", "http://127.0.0.1:4001/other",
-				"http://127.0.0.1:4001/cb?x=1", "https://127.0.0.1:4001/cb",
-				"http://127.0.0.1:4001@evil.example/cb"} {
-				b.authorize(loose, "redirect_uri", uri).showsError()
-			}
-		}},
 		{"`iss`", func(r *row) {
 			c, u, b := r.client(), r.person(), r.browser()
 			b.consented(c, u) // checks iss; refusal does too
@@ -80,48 +27,7 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 				r.t.Errorf("got %v, want support for iss", o)
 			}
 		}},
-		{"authorize: other errors", func(r *row) {
-			c, u, b := r.client(), r.person(), r.browser()
-			b.authorize(c, "response_type", "").refusal("invalid_request")
-			b.authorize(c, "code_challenge_method", "plain").refusal("invalid_request")
-			b.authorize(c, "code_challenge_method", "").refusal("invalid_request")
-			b.authorize(c, "prompt", "select").refusal("invalid_request")
-			b.open("GET", "/oauth/authorize?"+authorizationQuery(c)+"&scope=view-user",
-				nil).refusal("invalid_request")
-			b.authorize(r.client(public), "code_challenge", "", "code_challenge_method",
-				"").refusal("invalid_request")
-			b.authorize(r.client(func(c *oauth.Client) { c.Grants = oauth.ClientCredentialsGrant })).refusal("unauthorized_client")
-			b.authorize(c, "response_type", "token").refusal("unsupported_response_type")
-			b.authorize(c, "scope", "server-operations").refusal("invalid_scope")
-			b.authorize(r.client(func(c *oauth.Client) { c.Scopes = oauth.ViewUser }), "scope",
-				"detail-user").refusal("invalid_scope")
-			b.authorize(c, "prompt", "none").refusal("login_required")
-			b.send(b.signIn(b.authorize(c), u), "decision", "deny").refusal("access_denied")
-			b.authorize(c, "prompt", "none").refusal("consent_required")
-		}},
 		{"disabled", disabled},
-		{"`state`", func(r *row) {
-			c, u, b := r.client(), r.person(), r.browser()
-			b.consented(c, u)
-			for _, state := range []string{"plain", "a b+c%20&code=x#y", "ü€😀", `"><script>`,
-				strings.Repeat("z", 2000)} {
-				p := b.authorize(c, "state", state, "skip_account_chooser", "true")
-				if q := p.returned(); q.Get("state") != state || q.Get("code") == "" {
-					r.t.Errorf("got state %q, want %q", q.Get("state"), state)
-				}
-				if _, sent, _ := strings.Cut(p.to, "state="); strings.ContainsAny(sent, " +\"<>#") {
-					r.t.Errorf("got %q, want it percent-encoded", sent)
-				}
-			}
-			if q := b.authorize(c, "state", "", "skip_account_chooser", "true").returned(); q.Has("state") {
-				r.t.Errorf("got %v, want no state", q)
-			}
-			for _, state := range []string{"\r\nSet-Cookie: a=b", "\x00", "\x1f", "\x7f"} {
-				if q := b.authorize(c, "state", state).returned(); q.Get("error") != "invalid_request" {
-					r.t.Errorf("got %v for %q, want invalid_request", q, state)
-				}
-			}
-		}},
 		{"redirects", func(r *row) {
 			c, u, b := r.client(), r.person(), r.browser()
 			login := b.authorize(c)
@@ -224,7 +130,6 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 			o.does(200, "POST", "/clients/"+c.ID+"/unapprove", "")
 			r.profile(tokens.access, "/api/user/details").denied(r.t, 403, "unapproved_scope")
 		}},
-		{"page headers", pageHeaders},
 	})
 }
 
@@ -257,47 +162,6 @@ func disabled(r *row) {
 	b.authorize(c).showsError()
 	o.does(200, "POST", "/clients/"+c.ID+"/enable", "")
 	r.profile(tokens.access).object(r.t, 200)
-}
-
-func pageHeaders(r *row) {
-	c, u, b := r.client(), r.person(), r.browser()
-	login := b.authorize(c)
-	consent := b.signIn(login, u)
-	done := b.send(consent, "decision", "deny")
-	for _, p := range []page{login, consent, done, b.authorize(c), b.authorize(c, "client_id", "x"),
-		b.open("GET", "/logout", nil)} {
-		p.has(r.t, "X-Content-Type-Options", "nosniff", "Referrer-Policy", "no-referrer", "Cache-Control",
-			"no-store")
-		policy := p.header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'",
-			"form-action 'self'"} {
-			if !strings.Contains(policy, want) {
-				r.t.Errorf("%s: got policy %q, want %s in it", p.path, policy, want)
-			}
-		}
-		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
-			r.t.Errorf("%s: got policy %q, want it strict", p.path, policy)
-		}
-	}
-	for _, p := range []page{login, consent} {
-		if policy := p.header.Get("Content-Security-Policy"); !strings.Contains(policy,
-			"form-action 'self' https://app.example;") {
-			r.t.Errorf("%s: got policy %q, want the client's origin as a target", p.path, policy)
-		}
-	}
-	fresh := r.browser()
-	again := fresh.authorize(c)
-	action, fields := again.form()
-	fields.Set("email", u.Email)
-	fields.Set("password", stacktest.Password)
-	for _, site := range []string{"cross-site", "same-site"} {
-		if p := fresh.open("POST", action, fields, "Sec-Fetch-Site", site, "Origin",
-			r.URL); p.status != 403 {
-			r.t.Errorf("got %d for a form that is %s, want 403", p.status, site)
-		}
-	}
-	fresh.open("POST", action, fields, "Sec-Fetch-Site", "same-origin", "Origin", "null").shows(200,
-		"/consent")
 }
 
 func TestDecisionsOfConfiguredAuthorizationEndpoint(t *testing.T) {

@@ -1,7 +1,6 @@
 package stacktest_test
 
 import (
-	"fmt"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -67,25 +66,8 @@ func TestDecisionsOfOtherEndpoints(t *testing.T) {
 			}
 		}},
 		{"profile JSON", profileJSON},
-		{"metadata and more: metadata", func(r *row) {
-			o := r.send("GET", r.URL+"/.well-known/oauth-authorization-server", "").object(r.t, 200)
-			for name, want := range map[string]string{
-				"issuer":                           r.URL,
-				"authorization_endpoint":           r.URL + "/oauth/authorize",
-				"token_endpoint":                   r.URL + "/oauth/token",
-				"revocation_endpoint":              r.URL + "/oauth/revoke",
-				"introspection_endpoint":           r.URL + "/oauth/introspect",
-				"code_challenge_methods_supported": "[S256]", "response_types_supported": "[code]",
-				"grant_types_supported": "[authorization_code refresh_token client_credentials]"} {
-				if got := fmt.Sprint(o[name]); got != want {
-					r.t.Errorf("got %s %s, want %s", name, got, want)
-				}
-			}
-		}},
-		{"metadata and more: revocation", revocation},
-		{"metadata and more: introspection", introspection},
-		{"CORS", cors},
-		{"admin API", adminAPI},
+		{"revocation", revocation},
+		{"introspection", introspection},
 		{"cleanup", func(r *row) {
 			c, then := r.client(), time.Now().Add(-2*time.Hour)
 			old := r.issueAt(then, redemption(c, r.code(c, r.user(), then, nil)))
@@ -335,61 +317,6 @@ func introspection(r *row) {
 		"Bearer "+r.token(ownToken(every)...).object(r.t, 200)["access_token"].(string))
 	if a.status != 403 {
 		r.t.Errorf("got %d at the admin API, want no admin rights for a resource server", a.status)
-	}
-}
-
-func cors(r *row) {
-	r.client(public, redirecting("https://spa.example:8443/cb", "com.example.spa:/cb"))
-	r.client(redirecting("https://confidential.example/cb"))
-	const exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
-	for origin, registered := range map[string]string{"https://spa.example:8443": "https://spa.example:8443", "https://confidential.example": "", "https://evil.example": "", "null": ""} {
-		for path, method := range map[string]string{"/oauth/token": "POST", "/oauth/revoke": "POST",
-			"/api/user": "GET", "/api/user/details": "GET"} {
-			allowed := registered
-			if method == "POST" { // pages of any origin may call these
-				allowed = origin
-			}
-			a := r.send("OPTIONS", r.URL+path, "", "Origin", origin, "Access-Control-Request-Method", method,
-				"Access-Control-Request-Headers", "authorization,content-type")
-			a.has(r.t, "Access-Control-Allow-Origin", allowed)
-			if a.status != 204 || !strings.Contains(a.header.Get("Access-Control-Allow-Methods"), method) {
-				r.t.Errorf("%s: got %d %v, want a response to the preflight", path, a.status, a.header)
-			}
-			a = r.send(method, r.URL+path, "", "Origin", origin)
-			a.has(r.t, "Access-Control-Allow-Origin", allowed)
-			if allowed != "" {
-				a.has(r.t, "Access-Control-Expose-Headers", exposed)
-			}
-		}
-		for path, method := range map[string]string{"/api/lookup": "GET", "/api/my-ip": "GET",
-			"/api/bulk": "POST"} {
-			a := r.send("OPTIONS", r.URL+path, "", "Origin", origin, "Access-Control-Request-Method", method)
-			a.has(r.t, "Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", exposed)
-		}
-	}
-}
-
-func adminAPI(r *row) {
-	o, c := r.operator(), r.client()
-	for _, token := range []string{"", "Bearer x", basic(c.ID, c.Secret)} {
-		headers := []string{"Authorization", token}
-		if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "",
-			headers[:2*min(1, len(token))]...); a.status != 401 {
-			r.t.Errorf("got %d %s for %q, want 401", a.status, a.body, token)
-		}
-	}
-	user := r.issue(c, r.user(), oauth.UserScopes)
-	if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization",
-		"Bearer "+user.access); a.status != 403 {
-		r.t.Errorf("got %d %s for a user's token, want 403", a.status, a.body)
-	}
-	for range 120 { // no rate window
-		o.does(200, "GET", "/clients?limit=1", "")
-	}
-	for _, path := range []string{"/admin/v1/clients", "/admin/v1/users", "/metrics"} {
-		if a := r.send("GET", r.URL+path, "", "Authorization", "Bearer "+o.token); a.status != 404 {
-			r.t.Errorf("got %d at the public listener's %s, want 404", a.status, path)
-		}
 	}
 }
 

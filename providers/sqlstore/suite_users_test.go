@@ -1,0 +1,316 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+)
+
+var userTests = map[string]func(*testing.T, *fixture){
+	"UserRoundTrip":                        userRoundTrip,
+	"UserIsReplaced":                       userIsReplaced,
+	"UserUpdateConflict":                   userUpdateConflict,
+	"UserLookupIgnoresCase":                userLookupIgnoresCase,
+	"UserIdentifiersAreUnique":             userIdentifiersAreUnique,
+	"OptionalDigitOfPhoneIsIgnored":        optionalDigitOfPhone,
+	"UserIDsAreNeverReused":                userIDsAreNeverReused,
+	"UnknownUser":                          unknownUser,
+	"UserPages":                            userPages,
+	"ConcurrentRegistrationsHaveOneWinner": concurrentRegistrations,
+	"ConcurrentClaimsHaveOneWinner":        concurrentClaims,
+	"DeleteUserRevokesTokens":              deleteUser,
+	"DeleteUserDeletesChallenges":          deleteUserWithChallenges,
+}
+
+func (f *fixture) fullUser() *account.User {
+	return &account.User{
+		Name: "Ada Lovelace", Email: "Ada@Example.org", Phone: "+4912345", Username: "Ada",
+		Gender: "female", Bio: "Line\nbreak 🧮",
+		PlaceOfBirth: "London", DateOfBirth: "1815-12-10", Address: "St James's Square",
+		ProfilePicture: "https://x.example/a.png",
+		PasswordHash:   "$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA", PhoneSignIn: true,
+		Created: f.now,
+		Updated: f.now.Add(time.Second),
+	}
+}
+
+func (f *fixture) sameUser(want *account.User) {
+	f.Helper()
+	got, err := f.User(f.ctx, want.ID)
+	f.must(err)
+	if !reflect.DeepEqual(got, want) {
+		f.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func userRoundTrip(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	if u.ID < 1 || u.ID >= 1<<53 || len(u.ServiceID) != 36 {
+		t.Errorf("got id %d and service id %q, want a number from 1 to 2^53-1 and a UUID",
+			u.ID, u.ServiceID)
+	}
+	f.sameUser(u)
+	f.sameUser(f.user)
+}
+
+func userIsReplaced(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	changed := *u
+	changed.Email, changed.Phone, changed.Username = "new@example.org", "", "ADA"
+	changed.Disabled, changed.Bio, changed.Updated = true, "", f.now.Add(time.Hour)
+	f.must(f.UpdateUser(f.ctx, &changed))
+	f.sameUser(&changed)
+	_, err := f.UserByEmail(f.ctx, u.Email)
+	f.wantError("old e-mail address", err, account.ErrNotFound)
+	_, err = f.UserByPhone(f.ctx, u.Phone)
+	f.wantError("old phone number", err, account.ErrNotFound)
+	if got, err := f.UserByEmail(f.ctx, "new@example.org"); err != nil || got.ID != u.ID {
+		t.Errorf("new e-mail address: got %v, error %v, want user %d", got, err, u.ID)
+	}
+}
+
+func userUpdateConflict(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	first, second := *u, *u
+	first.PasswordHash, second.Disabled = "", true
+	f.must(f.UpdateUser(f.ctx, &first))
+	f.wantError("update of an old version", f.UpdateUser(f.ctx, &second), account.ErrConflict)
+	f.sameUser(&first)
+	for _, version := range []int64{-1, 7} {
+		ahead := first
+		ahead.Version = version
+		f.wantError("update of an unknown version", f.UpdateUser(f.ctx, &ahead),
+			account.ErrConflict)
+	}
+	if second.Version != u.Version {
+		t.Errorf("version after a conflict: got %d, want %d", second.Version, u.Version)
+	}
+	second = first
+	second.Disabled = true
+	f.must(f.UpdateUser(f.ctx, &second))
+	f.sameUser(&second)
+}
+
+func userLookupIgnoresCase(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	for _, email := range []string{"Ada@Example.org", "ada@example.org", "ADA@EXAMPLE.ORG"} {
+		got, err := f.UserByEmail(f.ctx, email)
+		f.must(err)
+		if !reflect.DeepEqual(got, u) {
+			t.Errorf("%s: got %+v, want %+v", email, got, u)
+		}
+	}
+	got, err := f.UserByPhone(f.ctx, "+4912345")
+	f.must(err)
+	if got.ID != u.ID {
+		t.Errorf("phone: got user %d, want %d", got.ID, u.ID)
+	}
+}
+
+// optionalDigitOfPhone writes an Argentine mobile number with and without the 9.
+func optionalDigitOfPhone(t *testing.T, f *fixture) {
+	const short, long = "+541123456789", "+5491123456789"
+	u := &account.User{Name: "Ada", Phone: long}
+	f.must(f.CreateUser(f.ctx, u))
+	for _, phone := range []string{short, long} {
+		got, err := f.UserByPhone(f.ctx, phone)
+		f.must(err)
+		if got.ID != u.ID || got.Phone != long {
+			t.Errorf("%s: got user %d with %s, want %d with %s", phone, got.ID, got.Phone, u.ID, long)
+		}
+		f.wantError("another user", f.CreateUser(f.ctx, &account.User{Name: "Eve", Phone: phone}),
+			account.ErrTaken)
+	}
+	f.newChallenge(long) // not text messages: other recipients
+	sms := f.challenge(short, f.now)
+	sms.Channel = account.SMS
+	f.must(f.create(sms))
+	other := f.challenge(long, f.now)
+	other.Channel = account.SMS
+	f.limited("the same number", f.create(other), f.now.Add(account.SendInterval))
+}
+
+func userIdentifiersAreUnique(t *testing.T, f *fixture) {
+	f.must(f.CreateUser(f.ctx, f.fullUser()))
+	other := f.newUser()
+	for what, change := range map[string]func(*account.User){
+		"e-mail":   func(u *account.User) { u.Email = "aDA@example.ORG" },
+		"phone":    func(u *account.User) { u.Phone = "+4912345" },
+		"username": func(u *account.User) { u.Username = "aDA" },
+	} {
+		u := &account.User{Name: "Eve"}
+		change(u)
+		f.wantError("create with the same "+what, f.CreateUser(f.ctx, u), account.ErrTaken)
+		if u.ID != 0 || u.ServiceID != "" {
+			t.Errorf("%s: got id %d, want none", what, u.ID)
+		}
+		changed := *other
+		change(&changed)
+		f.wantError("update to the same "+what, f.UpdateUser(f.ctx, &changed), account.ErrTaken)
+	}
+	f.sameUser(other)
+}
+
+func userIDsAreNeverReused(t *testing.T, f *fixture) {
+	first := f.newUser()
+	f.must(f.DeleteUser(f.ctx, first.ID))
+	if second := f.newUser(); second.ID <= first.ID {
+		t.Errorf("after %d: got id %d", first.ID, second.ID)
+	}
+}
+
+func unknownUser(t *testing.T, f *fixture) {
+	for _, id := range []int64{0, -1, 4711, 1 << 60} {
+		_, err := f.User(f.ctx, id)
+		f.wantError(fmt.Sprintf("user %d", id), err, account.ErrNotFound)
+		f.wantError(fmt.Sprintf("delete user %d", id), f.DeleteUser(f.ctx, id), account.ErrNotFound)
+	}
+	for _, s := range []string{"", "nobody@example.org", "a\x00b", "\xff"} {
+		_, err := f.UserByEmail(f.ctx, s)
+		f.wantError(fmt.Sprintf("e-mail %q", s), err, account.ErrNotFound)
+		_, err = f.UserByPhone(f.ctx, s)
+		f.wantError(fmt.Sprintf("phone %q", s), err, account.ErrNotFound)
+	}
+	f.wantError("update", f.UpdateUser(f.ctx, &account.User{ID: 4711, Name: "Nobody"}),
+		account.ErrNotFound)
+	if err := f.CreateUser(f.ctx, &account.User{Name: "a\x00b"}); err == nil {
+		t.Error("user with a NUL in the name: got no error")
+	}
+}
+
+func userPages(t *testing.T, f *fixture) {
+	want := []*account.User{f.user}
+	for range 6 {
+		want = append(want, f.newUser())
+	}
+	var got []*account.User
+	for after := int64(0); ; after = got[len(got)-1].ID {
+		page, err := f.Users(f.ctx, after, 3)
+		f.must(err)
+		if len(page) > 3 {
+			t.Fatalf("got %d users, want at most 3", len(page))
+		}
+		if len(page) == 0 {
+			break
+		}
+		got = append(got, page...)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %d users, want all %d, in order", len(got), len(want))
+	}
+}
+
+func concurrentRegistrations(t *testing.T, f *fixture) {
+	const racers = 16
+	errs := make([]error, racers)
+	var ended sync.WaitGroup
+	for i := range errs {
+		ended.Go(func() { errs[i] = f.CreateUser(f.ctx, f.fullUser()) })
+	}
+	ended.Wait()
+	made := 0
+	for _, err := range errs {
+		if err == nil {
+			made++
+			continue
+		}
+		f.wantError("create", err, account.ErrTaken)
+	}
+	if made != 1 {
+		t.Errorf("got %d users, want 1", made)
+	}
+}
+
+func concurrentClaims(t *testing.T, f *fixture) { claimConcurrently(t, []account.Store{f}) }
+
+// claimConcurrently has new and existing users claim one e-mail address, phone number or username
+// concurrently, through stores on one database. It checks that one succeeds and the others get
+// ErrTaken.
+func claimConcurrently(t *testing.T, stores []account.Store) {
+	t.Helper()
+	for round := range 5 {
+		var claims [8]func() error
+		for i := range claims {
+			store := stores[i%len(stores)]
+			u := &account.User{Name: "Ada"}
+			claims[i] = func() error { return store.CreateUser(t.Context(), u) }
+			if i >= len(claims)/4 {
+				if err := store.CreateUser(t.Context(), u); err != nil {
+					t.Fatal(err)
+				}
+				claims[i] = func() error { return store.UpdateUser(t.Context(), u) }
+			}
+			switch round % 3 {
+			case 0:
+				u.Email = fmt.Sprintf("claimed%d@example.org", round)
+			case 1:
+				u.Phone = fmt.Sprintf("+491511%07d", round)
+			case 2:
+				u.Username = fmt.Sprint("claimed", round)
+			}
+		}
+		var claimers sync.WaitGroup
+		var errs [len(claims)]error
+		for i, claim := range claims {
+			claimers.Go(func() { errs[i] = claim() })
+		}
+		claimers.Wait()
+		got := 0
+		for _, err := range errs {
+			if err == nil {
+				got++
+			} else if !errors.Is(err, account.ErrTaken) {
+				t.Errorf("got %v, want %v", err, account.ErrTaken)
+			}
+		}
+		if got != 1 {
+			t.Errorf("got %d claims granted, want 1", got)
+		}
+	}
+}
+
+func deleteUser(t *testing.T, f *fixture) {
+	c := f.newCrowd()
+	session := &account.Session{Hash: newHash(), UserID: c.users[0].ID,
+		Expires: f.now.Add(time.Hour)}
+	f.endedTokens(f.CreateSession(f.ctx, session))
+	f.must(f.DeleteUser(f.ctx, c.users[0].ID))
+	_, err := f.User(f.ctx, c.users[0].ID)
+	f.wantError("user", err, account.ErrNotFound)
+	_, err = f.Session(f.ctx, session.Hash)
+	f.wantError("session", err, account.ErrNotFound)
+	_, err = f.RefreshToken(f.ctx, *c.family[0][0].Refresh)
+	f.wantError("refresh token", err, oauth.ErrNotFound)
+	_, err = f.AuthorizationCode(f.ctx, c.family[0][0].Code)
+	f.wantError("used code", err, oauth.ErrNotFound)
+	gone := func(user, _ int) bool { return user == 0 }
+	c.check(f, gone)
+	c.consents(f, gone)
+}
+
+func deleteUserWithChallenges(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	keep := []*account.Challenge{f.newChallenge("other@example.org")}
+	end := []*account.Challenge{f.newChallenge("ada@EXAMPLE.org"), f.newChallenge(u.Phone)}
+	f.user = u
+	end = append(end, f.newChallenge("new@example.org"))
+	f.must(f.DeleteUser(f.ctx, u.ID))
+	for _, c := range keep {
+		f.sameChallenge(c, f.now.Add(account.SendInterval))
+	}
+	for _, c := range end {
+		_, err := f.Challenge(f.ctx, c.Hash)
+		f.wantError("challenge at "+c.Address, err, account.ErrNotFound)
+	}
+}
