@@ -17,7 +17,7 @@ import (
 // oauth.ErrBusy or a failure.
 func (s *Service) BeginChange(
 	ctx context.Context, userID int64, channel account.Channel, address string,
-	by Visitor, now time.Time,
+	by Browser, now time.Time,
 ) (token string, err error) {
 	if address, err = s.parseAddress(channel, address, now); err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func (s *Service) ConfirmChange(
 	if c.Purpose != account.ForChange || c.UserID != userID {
 		return nil, ErrCodeExpired
 	}
-	if err := s.checkCode(ctx, c, code, &account.User{}, Visitor{}, now); err != nil {
+	if err := s.checkCode(ctx, c, code, &account.User{}, Browser{}, now); err != nil {
 		return nil, err
 	}
 	if err := s.takeChallenge(ctx, c, nil, now); err != nil {

@@ -14,7 +14,7 @@ func TestChangeAddress(t *testing.T) {
 	other := f.signUp(t, "other@example.com")
 	begin := func(channel account.Channel, address string, kind account.Kind) (token, code string) {
 		t.Helper()
-		token, err := f.BeginChange(t.Context(), in.User.ID, channel, address, visitor, f.now)
+		token, err := f.BeginChange(t.Context(), in.User.ID, channel, address, testBrowser, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestChangeAddress(t *testing.T) {
 	wantError(t, "another user", err, people.ErrCodeExpired)
 	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, wrongCode(code), f.now)
 	wantError(t, "wrong code", err, people.ErrWrongCode)
-	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now)
+	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, testBrowser, f.now)
 	wantError(t, "another purpose", err, people.ErrCodeExpired)
 	u, err := f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
 	if err != nil || u.Email != "new@example.com" {
@@ -48,10 +48,10 @@ func TestChangeAddress(t *testing.T) {
 		{account.Email, "new@example.com", "email"}, {account.Email, "x", "email"},
 		{account.SMS, evePhone, "phone_number"}, {account.SMS, "+1", "phone_number"},
 	} {
-		_, err := f.BeginChange(t.Context(), in.User.ID, c.channel, c.address, visitor, f.now)
+		_, err := f.BeginChange(t.Context(), in.User.ID, c.channel, c.address, testBrowser, f.now)
 		wantField(t, c.address, err, c.field)
 	}
-	_, err = f.BeginChange(t.Context(), 99, account.Email, "x@example.com", visitor, f.now)
+	_, err = f.BeginChange(t.Context(), 99, account.Email, "x@example.com", testBrowser, f.now)
 	wantError(t, "nobody", err, account.ErrNotFound)
 	f.wantNoMessage(t)
 }

@@ -69,7 +69,7 @@ func (s *Service) challenge(
 // prepare completes c, given the owner of its address, who is the zero User if there is none; nil
 // does nothing. The time of a request must not depend on whether the address has an owner.
 func (s *Service) requestCode(
-	ctx context.Context, c *account.Challenge, by Visitor, now time.Time,
+	ctx context.Context, c *account.Challenge, by Browser, now time.Time,
 	prepare func(ctx context.Context, owner *account.User) error,
 ) (token string, err error) {
 	token = account.NewSecret()
@@ -95,7 +95,7 @@ func (s *Service) requestCode(
 // Resend sends another code for the challenge of a cookie's token. The code before is no longer
 // valid, unless the messages of the day are used up. The error is ErrCodeExpired, a
 // *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
-func (s *Service) Resend(ctx context.Context, token string, by Visitor, now time.Time) error {
+func (s *Service) Resend(ctx context.Context, token string, by Browser, now time.Time) error {
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *Service) Resend(ctx context.Context, token string, by Visitor, now time
 // requested too many. It counts the request, except one that fails through no fault of the caller,
 // and charges its hashes. A browser that is known to owner is not limited by its address.
 func (s *Service) limitRequest(
-	ctx context.Context, c *account.Challenge, owner *account.User, by Visitor, now time.Time,
+	ctx context.Context, c *account.Challenge, owner *account.User, by Browser, now time.Time,
 	request func(context.Context) error,
 ) (err error) {
 	if !s.inflight.Enter() {
@@ -150,7 +150,7 @@ type save func(context.Context, *account.Challenge, [32]byte) (account.Plan, err
 // the same time: then the code of c is a secret that nobody learns. The last message of the day has
 // a long code in place of the one of c, and further requests send nothing.
 func (s *Service) sendCode(
-	ctx context.Context, c *account.Challenge, owner *account.User, by Visitor, save save,
+	ctx context.Context, c *account.Challenge, owner *account.User, by Browser, save save,
 	now time.Time,
 ) error {
 	if !s.Channels().Has(c.Channel) {
@@ -185,7 +185,7 @@ func (s *Service) sendCode(
 
 // saveChallenge saves c, for which last may be sent, within the budget of text messages.
 func (s *Service) saveChallenge(
-	ctx context.Context, c *account.Challenge, last account.Message, by Visitor, save save,
+	ctx context.Context, c *account.Challenge, last account.Message, by Browser, save save,
 	now time.Time,
 ) (account.Plan, error) {
 	ctx, undo, err := s.smsBudget.take(ctx, c, ratelimit.SitePrefix(by.Caller), now)
@@ -242,7 +242,7 @@ func (s *Service) owner(ctx context.Context, c *account.Challenge) (*account.Use
 // signInByCode starts a session. It finds the challenge of a cookie's token, which must have that
 // purpose, and calls confirm, which checks the code and returns the user to sign in.
 func (s *Service) signInByCode(
-	ctx context.Context, token string, purpose account.Purpose, by Visitor, now time.Time,
+	ctx context.Context, token string, purpose account.Purpose, by Browser, now time.Time,
 	confirm func(
 		ctx context.Context, c *account.Challenge, owner *account.User,
 	) (*account.User, error),
@@ -285,7 +285,7 @@ func (s *Service) challengeFor(
 // about no account. The error is ErrWrongCode, ErrCodeExpired, a *ThrottledError or a failure.
 func (s *Service) checkCode(
 	ctx context.Context, c *account.Challenge, code string, u *account.User,
-	by Visitor, now time.Time,
+	by Browser, now time.Time,
 ) error {
 	known := s.known.knows(by.Known, u, now)
 	exempt := known || c.Tries == 0 // the first try of each code, so that a flood shuts nobody out

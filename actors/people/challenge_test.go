@@ -17,7 +17,7 @@ func TestCodesExpire(t *testing.T) {
 	f.advance(5 * time.Minute)
 	_, err := f.confirm(t, token, code)
 	wantError(t, "after 5 minutes", err, people.ErrCodeExpired)
-	if err := f.Resend(t.Context(), token, visitor, f.now); err != nil {
+	if err := f.Resend(t.Context(), token, testBrowser, f.now); err != nil {
 		t.Fatal(err)
 	}
 	second := f.receive(t, eve, account.RegisterCode)
@@ -33,7 +33,7 @@ func TestCodesExpire(t *testing.T) {
 	f.advance(time.Hour)
 	_, err = f.Challenge(t.Context(), token, f.now)
 	wantError(t, "after an hour", err, people.ErrCodeExpired)
-	wantError(t, "resend after an hour", f.Resend(t.Context(), token, visitor, f.now),
+	wantError(t, "resend after an hour", f.Resend(t.Context(), token, testBrowser, f.now),
 		people.ErrCodeExpired)
 	for _, token := range []string{"", "x", account.NewSecret()} {
 		_, err := f.Challenge(t.Context(), token, f.now)
@@ -78,22 +78,22 @@ func TestCodeIsValidForOnePurpose(t *testing.T) {
 	in := f.signUp(t, "other@example.com")
 	token := f.register(t, eve)
 	code := f.receive(t, eve, account.RegisterCode)
-	_, err := f.ConfirmPhone(t.Context(), token, code, "Eve", visitor, f.now)
+	_, err := f.ConfirmPhone(t.Context(), token, code, "Eve", testBrowser, f.now)
 	wantError(t, "registration, as phone", err, people.ErrCodeExpired)
-	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now)
+	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, testBrowser, f.now)
 	wantError(t, "registration, as reset", err, people.ErrCodeExpired)
 	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
 	wantError(t, "registration, as change", err, people.ErrCodeExpired)
-	if token, err = f.BeginReset(t.Context(), "other@example.com", visitor, f.now); err != nil {
+	if token, err = f.BeginReset(t.Context(), "other@example.com", testBrowser, f.now); err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.confirm(t, token, f.receive(t, "other@example.com", account.ResetCode))
 	wantError(t, "reset, as registration", err, people.ErrCodeExpired)
-	token, err = f.BeginChange(t.Context(), in.User.ID, account.SMS, evePhone, visitor, f.now)
+	token, err = f.BeginChange(t.Context(), in.User.ID, account.SMS, evePhone, testBrowser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.ConfirmPhone(t.Context(), token, f.receive(t, evePhone, account.ChangeCode), "Eve",
-		visitor, f.now)
+		testBrowser, f.now)
 	wantError(t, "change, as phone", err, people.ErrCodeExpired)
 }

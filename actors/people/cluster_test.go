@@ -180,7 +180,7 @@ func TestOneLimitOnCodeRequests(t *testing.T) {
 	nodes, _, _ := newNodes(t, func(*people.Config) {})
 	allowed := 0
 	for i := range 80 {
-		by := people.Visitor{Caller: netip.MustParseAddr("203.0.113.5")}
+		by := people.Browser{Caller: netip.MustParseAddr("203.0.113.5")}
 		f := nodes[i%2]
 		if _, err := f.BeginPhone(t.Context(), fmt.Sprintf("+4915112345%03d", i), by, f.now); err == nil {
 			allowed++

@@ -36,7 +36,7 @@ func TestGuessesPerDay(t *testing.T) {
 		defer f.close(t)
 		codes, long, guesses := 0, 0, 0
 		for step, end := 0, f.now.Add(24*time.Hour); f.now.Before(end); step++ {
-			caller := people.Visitor{Caller: network(step % 16)}
+			caller := people.Browser{Caller: network(step % 16)}
 			f.advance(10 * time.Minute)
 			token, err := f.BeginPhone(t.Context(), evePhone, caller, f.now)
 			var throttled *people.ThrottledError
@@ -55,7 +55,7 @@ func TestGuessesPerDay(t *testing.T) {
 			}
 			for {
 				_, err := f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve",
-					people.Visitor{}, f.now)
+					people.Browser{}, f.now)
 				if errors.As(err, &throttled) {
 					f.now = f.now.Add(throttled.RetryAfter)
 					continue
@@ -103,7 +103,7 @@ func TestConcurrentTriesAreLimited(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 12 {
 		all.Go(func() {
-			by := people.Visitor{Caller: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}
+			by := people.Browser{Caller: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}
 			_, err := f.ConfirmRegistration(t.Context(), token, wrongCode(code), by,
 				f.now.Add(time.Duration(i)*10*time.Second))
 			mu.Lock()
@@ -128,7 +128,7 @@ func TestCodesForOneRecipientAreLimited(t *testing.T) {
 		f.advance(24 * time.Hour)
 		start := f.now
 		request := func() error {
-			_, err := f.BeginReset(t.Context(), strings.ToUpper(email), visitor, f.now)
+			_, err := f.BeginReset(t.Context(), strings.ToUpper(email), testBrowser, f.now)
 			return err
 		}
 		for i := range account.StrangerPerHour {
@@ -170,7 +170,7 @@ func TestCodeRequestsOfOneCallerAreLimited(t *testing.T) {
 	var throttled *people.ThrottledError
 	for i := range 99 {
 		number := "+1415555" + string([]byte{'0', '1', byte('0' + i/10), byte('0' + i%10)})
-		_, err := f.BeginPhone(t.Context(), number, visitor, f.now)
+		_, err := f.BeginPhone(t.Context(), number, testBrowser, f.now)
 		if errors.As(err, &throttled) {
 			break
 		}
@@ -185,12 +185,12 @@ func TestCodeRequestsOfOneCallerAreLimited(t *testing.T) {
 			requested, throttled)
 	}
 	_, err := f.BeginPhone(t.Context(), "+14155559998",
-		people.Visitor{Caller: netip.MustParseAddr("198.51.100.1")}, f.now)
+		people.Browser{Caller: netip.MustParseAddr("198.51.100.1")}, f.now)
 	if err != nil {
 		t.Errorf("another caller: %v", err)
 	}
 	f.advance(throttled.RetryAfter)
-	if _, err := f.BeginPhone(t.Context(), "+14155559999", visitor, f.now); err != nil {
+	if _, err := f.BeginPhone(t.Context(), "+14155559999", testBrowser, f.now); err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestCodeRequestsOfOneNetworkAreLimited(t *testing.T) {
 	request := func(i int, site byte) error {
 		caller := netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, site, byte(i / 100), byte(i), 15: 1})
 		_, err := f.BeginPhone(t.Context(), fmt.Sprintf("+1415555%04d", i),
-			people.Visitor{Caller: caller}, f.now)
+			people.Browser{Caller: caller}, f.now)
 		return err
 	}
 	for i := range 240 {
@@ -222,14 +222,14 @@ func TestWrongCodesOfOneCallerAreLimited(t *testing.T) {
 	f := newCodeFixture(t)
 	for i := range 21 {
 		number := "+1415555" + string([]byte{'0', '2', byte('0' + i/10), byte('0' + i%10)})
-		token, err := f.BeginPhone(t.Context(), number, people.Visitor{}, f.now)
+		token, err := f.BeginPhone(t.Context(), number, people.Browser{}, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		code := (<-f.messages).Code
-		_, err = f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve", visitor, f.now)
+		_, err = f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve", testBrowser, f.now)
 		wantError(t, number, err, people.ErrWrongCode)
-		_, err = f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve", visitor, f.now)
+		_, err = f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve", testBrowser, f.now)
 		if i < 20 {
 			wantError(t, number, err, people.ErrWrongCode)
 		} else {
@@ -266,7 +266,7 @@ func TestTimeDoesNotRevealAccounts(t *testing.T) {
 				return err
 			},
 			"reset": func(email string) error {
-				_, err := f.BeginReset(t.Context(), email, people.Visitor{}, f.now)
+				_, err := f.BeginReset(t.Context(), email, people.Browser{}, f.now)
 				return err
 			},
 		} {
@@ -286,7 +286,7 @@ func TestNoCodesWithoutMessenger(t *testing.T) {
 	}
 	now := time.Now()
 	for i := range 61 { // one more than a caller may request
-		_, err := f.BeginPhone(t.Context(), evePhone, visitor, now)
+		_, err := f.BeginPhone(t.Context(), evePhone, testBrowser, now)
 		var throttled *people.ThrottledError
 		if err == nil || errors.As(err, &throttled) {
 			t.Fatalf("request %d: got %v, want a failure that does not count", i+1, err)

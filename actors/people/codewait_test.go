@@ -18,8 +18,8 @@ type codeWait struct {
 	*codeFixture
 	t       *testing.T
 	to      string // the address or number
-	begin   func(by people.Visitor) (token string, err error)
-	confirm func(token, code string, by people.Visitor) (*people.SignedIn, error)
+	begin   func(by people.Browser) (token string, err error)
+	confirm func(token, code string, by people.Browser) (*people.SignedIn, error)
 	shared  bool   // the stranger uses the person's network, and no other
 	long    string // the newest long code that the address got
 }
@@ -30,7 +30,7 @@ const home = 255
 // attack requests codes from 12 networks for every purpose, or one from the person's network.
 func (w *codeWait) attack() {
 	for n := range 12 {
-		by := people.Visitor{Caller: network(n)}
+		by := people.Browser{Caller: network(n)}
 		if w.shared && n > 0 {
 			break
 		}
@@ -66,7 +66,7 @@ func (w *codeWait) read() string {
 }
 
 // enter gets the person in, while the attack goes on, and returns how long it took.
-func (w *codeWait) enter(by people.Visitor) (in *people.SignedIn, waited time.Duration) {
+func (w *codeWait) enter(by people.Browser) (in *people.SignedIn, waited time.Duration) {
 	w.t.Helper()
 	for start := w.now; ; w.attack() {
 		token, err := w.begin(by)
@@ -134,21 +134,21 @@ func waitForCode(
 	f := openCodeFixture(t, sqlitetest.File(t), 100)
 	defer f.close(t)
 	w := &codeWait{codeFixture: f, t: t, to: eve, shared: shared}
-	by := people.Visitor{Caller: network(home)}
+	by := people.Browser{Caller: network(home)}
 	ctx := t.Context()
 	mark := ""
 	times := 3
 	switch purpose {
 	case account.ForReset:
 		mark = f.signUp(t, eve).Known
-		w.begin = func(by people.Visitor) (string, error) { return f.BeginReset(ctx, eve, by, w.now) }
-		w.confirm = func(token, code string, by people.Visitor) (*people.SignedIn, error) {
+		w.begin = func(by people.Browser) (string, error) { return f.BeginReset(ctx, eve, by, w.now) }
+		w.confirm = func(token, code string, by people.Browser) (*people.SignedIn, error) {
 			return f.ConfirmReset(ctx, token, code, newPassword, by, w.now)
 		}
 	case account.ForPhone:
 		w.to = evePhone
-		w.begin = func(by people.Visitor) (string, error) { return f.BeginPhone(ctx, evePhone, by, w.now) }
-		w.confirm = func(token, code string, by people.Visitor) (*people.SignedIn, error) {
+		w.begin = func(by people.Browser) (string, error) { return f.BeginPhone(ctx, evePhone, by, w.now) }
+		w.confirm = func(token, code string, by people.Browser) (*people.SignedIn, error) {
 			return f.ConfirmPhone(ctx, token, code, "Eve", by, w.now)
 		}
 		token, err := w.begin(by)
@@ -162,11 +162,11 @@ func waitForCode(
 		mark = in.Known
 	case account.ForRegistration:
 		times = 1
-		w.begin = func(by people.Visitor) (string, error) {
+		w.begin = func(by people.Browser) (string, error) {
 			return f.Register(ctx,
 				people.Registration{Name: "Eve", Email: eve, Password: password, By: by}, w.now)
 		}
-		w.confirm = func(token, code string, by people.Visitor) (*people.SignedIn, error) {
+		w.confirm = func(token, code string, by people.Browser) (*people.SignedIn, error) {
 			return f.ConfirmRegistration(ctx, token, code, by, w.now)
 		}
 	}
@@ -194,10 +194,10 @@ func TestStrangerDoesNotEndCode(t *testing.T) {
 		code := f.newest(t, eve)
 		w := &codeWait{codeFixture: f, t: t, to: eve}
 		w.attack()
-		if err := f.Resend(t.Context(), token, visitor, f.now.Add(time.Minute)); err != nil {
+		if err := f.Resend(t.Context(), token, testBrowser, f.now.Add(time.Minute)); err != nil {
 			t.Fatal(err) // it sends nothing: strangers have used up the day's messages
 		}
-		if _, err := f.ConfirmRegistration(t.Context(), token, code, visitor,
+		if _, err := f.ConfirmRegistration(t.Context(), token, code, testBrowser,
 			f.now.Add(time.Minute)); err != nil {
 			t.Errorf("got %v, want the first code to be valid", err)
 		}
@@ -213,7 +213,7 @@ func TestMessagesOfDayAreLimited(t *testing.T) {
 		f.advance(24 * time.Hour)
 		var sent []time.Time
 		for step := range 2 * 24 * 12 {
-			_, err := f.BeginReset(t.Context(), eve, people.Visitor{Caller: network(step % 200)}, f.now)
+			_, err := f.BeginReset(t.Context(), eve, people.Browser{Caller: network(step % 200)}, f.now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,11 +241,11 @@ func TestLongCodeOfNoAccount(t *testing.T) {
 		defer f.close(t)
 		w := &codeWait{codeFixture: f, t: t, to: eve}
 		w.attack()
-		token, err := f.BeginReset(t.Context(), eve, visitor, f.now)
+		token, err := f.BeginReset(t.Context(), eve, testBrowser, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.ConfirmReset(t.Context(), token, w.long, newPassword, visitor, f.now)
+		_, err = f.ConfirmReset(t.Context(), token, w.long, newPassword, testBrowser, f.now)
 		wantError(t, "reset", err, people.ErrNoAccount)
 		token = f.register(t, eve)
 		if _, err := f.confirm(t, token, w.long); err != nil {

@@ -14,7 +14,7 @@ import (
 // ConfirmBrowser needs. Only the message reveals that the address has no account: response and time
 // are the same. The errors are those of BeginReset.
 func (s *Service) BeginBrowser(
-	ctx context.Context, email string, by Visitor, now time.Time,
+	ctx context.Context, email string, by Browser, now time.Time,
 ) (token string, err error) {
 	return s.requestOwnerCode(ctx, account.ForBrowser, account.BrowserCode, email, by, now)
 }
@@ -23,7 +23,7 @@ func (s *Service) BeginBrowser(
 // an address without an account, or with a disabled one, gets a message without a code.
 func (s *Service) requestOwnerCode(
 	ctx context.Context, purpose account.Purpose, kind account.Kind, email string,
-	by Visitor, now time.Time,
+	by Browser, now time.Time,
 ) (token string, err error) {
 	address, err := s.parseAddress(account.Email, email, now)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Service) requestOwnerCode(
 // code. It signs nobody in: that takes the password. The error is ErrWrongCode, ErrCodeExpired, a
 // *ThrottledError, account.ErrBusy or a failure.
 func (s *Service) ConfirmBrowser(
-	ctx context.Context, token, code string, by Visitor, now time.Time,
+	ctx context.Context, token, code string, by Browser, now time.Time,
 ) (known string, err error) {
 	if !s.inflight.Enter() {
 		return "", mailbox.ErrStopped

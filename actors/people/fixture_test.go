@@ -33,8 +33,8 @@ const (
 )
 
 var (
-	browser = netip.MustParseAddr("192.0.2.7")
-	visitor = people.Visitor{Caller: browser, Device: "test"}
+	browser     = netip.MustParseAddr("192.0.2.7")
+	testBrowser = people.Browser{Caller: browser, Device: "test"}
 )
 
 // openStore opens the SQLite database at url. The caller closes it.
@@ -372,7 +372,7 @@ func (f *codeFixture) wantNoMessage(t *testing.T) {
 
 // registration returns a request from browser.
 func registration(email string) people.Registration {
-	return people.Registration{Name: "Eve", Email: email, Password: password, By: visitor}
+	return people.Registration{Name: "Eve", Email: email, Password: password, By: testBrowser}
 }
 
 // register requests a registration and returns its token.
@@ -386,7 +386,7 @@ func (f *codeFixture) register(t *testing.T, email string) string {
 }
 
 func (f *codeFixture) confirm(t *testing.T, token, code string) (*people.SignedIn, error) {
-	return f.ConfirmRegistration(t.Context(), token, code, visitor, f.now)
+	return f.ConfirmRegistration(t.Context(), token, code, testBrowser, f.now)
 }
 
 // signUp registers that address and returns the new session.

@@ -181,7 +181,7 @@ func TestOwnerSignsInByCode(t *testing.T) {
 		Details: []string{"password", "new_browser"},
 	})
 
-	code, err := f.BeginBrowser(t.Context(), " EVE@example.com", people.Visitor{Caller: browser}, f.now)
+	code, err := f.BeginBrowser(t.Context(), " EVE@example.com", people.Browser{Caller: browser}, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,18 +189,18 @@ func TestOwnerSignsInByCode(t *testing.T) {
 	if m.Kind != account.BrowserCode || m.To != "Eve@example.com" || len(m.Code) != 6 {
 		t.Fatalf("got %+v, want a code for the browser", m)
 	}
-	_, err = f.ConfirmBrowser(t.Context(), code, wrongCode(m.Code), visitor, f.now)
+	_, err = f.ConfirmBrowser(t.Context(), code, wrongCode(m.Code), testBrowser, f.now)
 	wantError(t, "a wrong code", err, people.ErrWrongCode)
-	_, err = f.ConfirmReset(t.Context(), code, m.Code, newPassword, visitor, f.now)
+	_, err = f.ConfirmReset(t.Context(), code, m.Code, newPassword, testBrowser, f.now)
 	wantError(t, "the code for a new password", err, people.ErrCodeExpired)
-	known, err := f.ConfirmBrowser(t.Context(), code, m.Code, visitor, f.now)
+	known, err := f.ConfirmBrowser(t.Context(), code, m.Code, testBrowser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.wantEvent(t, "browser", f.hooks.taken, audit.Event{
 		Action: audit.BrowserConfirmed, Subject: audit.OfUser(f.eve.ID),
 	})
-	_, err = f.ConfirmBrowser(t.Context(), code, m.Code, visitor, f.now)
+	_, err = f.ConfirmBrowser(t.Context(), code, m.Code, testBrowser, f.now)
 	wantError(t, "the code again", err, people.ErrCodeExpired)
 	if _, err := f.enter(t, "eve@example.com", wrongPassword, known, browser); !errors.Is(err,
 		people.ErrWrongCredentials) {
@@ -255,11 +255,11 @@ func TestUnknownAddressIsLimitedToo(t *testing.T) {
 	for _, email := range []string{"eve@example.com", "nobody@example.com"} {
 		before := f.hasher.Hashes()
 		checked, end := f.exhaust(t, email)
-		code, err := f.BeginBrowser(t.Context(), email, people.Visitor{Caller: browser}, f.now)
+		code, err := f.BeginBrowser(t.Context(), email, people.Browser{Caller: browser}, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.ConfirmBrowser(t.Context(), code, "000 000", visitor, f.now)
+		_, err = f.ConfirmBrowser(t.Context(), code, "000 000", testBrowser, f.now)
 		wantError(t, email, err, people.ErrWrongCode)
 		if hashes := f.hasher.Hashes() - before; checked != 50 || !end.ByCode ||
 			end.RetryAfter.Round(time.Second) != 72*time.Second || hashes != 52 {
@@ -342,11 +342,11 @@ func TestNewPasswordForgetsAttempts(t *testing.T) {
 	}
 	f.exhaust(t, "eve@example.com")
 	f.messages.drain(t, account.ManyAttempts)
-	code, err := f.BeginReset(t.Context(), "eve@example.com", people.Visitor{Caller: browser}, f.now)
+	code, err := f.BeginReset(t.Context(), "eve@example.com", people.Browser{Caller: browser}, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ConfirmReset(t.Context(), code, (<-f.messages).Code, password, visitor,
+	if _, err := f.ConfirmReset(t.Context(), code, (<-f.messages).Code, password, testBrowser,
 		f.now); err != nil {
 		t.Fatal(err)
 	}

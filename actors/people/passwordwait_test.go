@@ -53,7 +53,7 @@ func waitForPassword(t *testing.T, known, shared, needsCode bool) {
 	}
 	attack()
 	for range 3 {
-		by := people.Visitor{Caller: home}
+		by := people.Browser{Caller: home}
 		if known {
 			by.Known = mark
 		}
@@ -85,7 +85,7 @@ func (f *codeFixture) guess(t *testing.T, caller netip.Addr) {
 }
 
 // signIn enters Eve's password.
-func (f *codeFixture) signIn(t *testing.T, by people.Visitor) (*people.SignedIn, error) {
+func (f *codeFixture) signIn(t *testing.T, by people.Browser) (*people.SignedIn, error) {
 	t.Helper()
 	return f.SignIn(t.Context(), people.SignIn{
 		Email: eve, Password: password, Caller: by.Caller, Known: by.Known,
@@ -93,7 +93,7 @@ func (f *codeFixture) signIn(t *testing.T, by people.Visitor) (*people.SignedIn,
 }
 
 // confirmBrowser makes a browser known by a code.
-func (f *codeFixture) confirmBrowser(t *testing.T, by people.Visitor) (known string) {
+func (f *codeFixture) confirmBrowser(t *testing.T, by people.Browser) (known string) {
 	t.Helper()
 	token, err := f.BeginBrowser(t.Context(), eve, by, f.now)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // ConfirmPhone needs. It does the same whether the number has an account or not. The error is
 // account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
 func (s *Service) BeginPhone(
-	ctx context.Context, number string, by Visitor, now time.Time,
+	ctx context.Context, number string, by Browser, now time.Time,
 ) (token string, err error) {
 	phone, err := s.parseAddress(account.SMS, number, now)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Service) BeginPhone(
 // ErrDisabled, ErrPasswordNeeded, a *ThrottledError, account.ErrBusy or a failure. After
 // account.FieldErrors about the name, the code stays valid.
 func (s *Service) ConfirmPhone(
-	ctx context.Context, token, code, name string, by Visitor, now time.Time,
+	ctx context.Context, token, code, name string, by Browser, now time.Time,
 ) (in *SignedIn, err error) {
 	defer func() { s.metrics.signedIn(byPhone, err) }()
 	return s.signInByCode(ctx, token, account.ForPhone, by, now,

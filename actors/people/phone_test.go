@@ -11,14 +11,14 @@ func TestPhoneSignInAndRegistration(t *testing.T) {
 	f := newCodeFixture(t)
 	begin := func() (string, string) {
 		t.Helper()
-		token, err := f.BeginPhone(t.Context(), "+1 415 555-0123", visitor, f.now)
+		token, err := f.BeginPhone(t.Context(), "+1 415 555-0123", testBrowser, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token, f.receive(t, evePhone, account.PhoneCode)
 	}
 	confirm := func(token, code, name string) (*people.SignedIn, error) {
-		return f.ConfirmPhone(t.Context(), token, code, name, visitor, f.now)
+		return f.ConfirmPhone(t.Context(), token, code, name, testBrowser, f.now)
 	}
 	token, code := begin()
 	for range 7 { // more often than a code may be tried
@@ -44,6 +44,6 @@ func TestPhoneSignInAndRegistration(t *testing.T) {
 	wantError(t, "a wrong code for a disabled account", err, people.ErrWrongCode)
 	_, err = confirm(token, code, "")
 	wantError(t, "disabled", err, people.ErrDisabled)
-	_, err = f.BeginPhone(t.Context(), "415", visitor, f.now)
+	_, err = f.BeginPhone(t.Context(), "415", testBrowser, f.now)
 	wantField(t, "no number", err, "phone_number")
 }

@@ -14,7 +14,7 @@ type Registration struct {
 	Name     string
 	Email    string
 	Password string
-	By       Visitor
+	By       Browser
 }
 
 // Register requests a code that creates an account. It returns the token for the cookie, which
@@ -70,7 +70,7 @@ func checkRegistration(u *account.User, password string, now time.Time) error {
 // ErrWrongCode, ErrCodeExpired, a *ThrottledError, account.ErrBusy or a failure. It is
 // account.ErrTaken when the address got an account after the code was sent.
 func (s *Service) ConfirmRegistration(
-	ctx context.Context, token, code string, by Visitor, now time.Time,
+	ctx context.Context, token, code string, by Browser, now time.Time,
 ) (in *SignedIn, err error) {
 	defer func() { s.metrics.signedIn(byRegistration, err) }()
 	return s.signInByCode(ctx, token, account.ForRegistration, by, now,

@@ -57,7 +57,7 @@ func TestPendingRegistrationSurvivesRestart(t *testing.T) {
 	f := openCodeFixture(t, path, 100)
 	defer f.close(t)
 	f.now = before.now
-	wantThrottled(t, "another code", f.Resend(t.Context(), token, visitor, f.now), 30*time.Second)
+	wantThrottled(t, "another code", f.Resend(t.Context(), token, testBrowser, f.now), 30*time.Second)
 	for range 2 {
 		_, err := f.confirm(t, token, wrongCode(code))
 		wantError(t, "wrong code", err, people.ErrWrongCode)
@@ -65,7 +65,7 @@ func TestPendingRegistrationSurvivesRestart(t *testing.T) {
 	_, err := f.confirm(t, token, code)
 	wantError(t, "after five tries", err, people.ErrCodeExpired)
 	f.advance(30 * time.Second)
-	if err := f.Resend(t.Context(), token, visitor, f.now); err != nil {
+	if err := f.Resend(t.Context(), token, testBrowser, f.now); err != nil {
 		t.Fatal(err)
 	}
 	in, err := f.confirm(t, token, f.receive(t, eve, account.RegisterCode))
@@ -103,7 +103,7 @@ func TestRegistrationRefuses(t *testing.T) {
 			Name:     c.name,
 			Email:    c.email,
 			Password: c.password,
-			By:       visitor,
+			By:       testBrowser,
 		}, f.now)
 		wantField(t, c.name+" "+c.email, err, c.field)
 	}

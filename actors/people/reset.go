@@ -13,7 +13,7 @@ import (
 // are the same. The error is account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy
 // or a failure.
 func (s *Service) BeginReset(
-	ctx context.Context, email string, by Visitor, now time.Time,
+	ctx context.Context, email string, by Browser, now time.Time,
 ) (token string, err error) {
 	return s.requestOwnerCode(ctx, account.ForReset, account.ResetCode, email, by, now)
 }
@@ -23,7 +23,7 @@ func (s *Service) BeginReset(
 // *ThrottledError, account.ErrBusy or a failure. After an account.FieldError about the password,
 // the code stays valid.
 func (s *Service) ConfirmReset(
-	ctx context.Context, token, code, password string, by Visitor, now time.Time,
+	ctx context.Context, token, code, password string, by Browser, now time.Time,
 ) (in *SignedIn, err error) {
 	defer func() { s.metrics.signedIn(byReset, err) }()
 	return s.signInByCode(ctx, token, account.ForReset, by, now,

@@ -12,13 +12,13 @@ import (
 func TestResetByCode(t *testing.T) {
 	f := newCodeFixture(t)
 	before := f.signUp(t, eve)
-	token, err := f.BeginReset(t.Context(), " EVE@example.com ", visitor, f.now)
+	token, err := f.BeginReset(t.Context(), " EVE@example.com ", testBrowser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	code := f.receive(t, eve, account.ResetCode)
 	confirm := func(code, password string) (*people.SignedIn, error) {
-		return f.ConfirmReset(t.Context(), token, code, password, visitor, f.now)
+		return f.ConfirmReset(t.Context(), token, code, password, testBrowser, f.now)
 	}
 	for range 7 { // more often than a code may be tried
 		_, err := confirm(code, "short")
@@ -56,19 +56,19 @@ func TestResetChecksCodeBeforeName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := f.BeginReset(t.Context(), eve, visitor, f.now)
+	token, err := f.BeginReset(t.Context(), eve, testBrowser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	code := f.receive(t, eve, account.ResetCode)
 	const named = "the-lamps-of-bartholomew"
-	_, err = f.ConfirmReset(t.Context(), token, wrongCode(code), named, visitor, f.now)
+	_, err = f.ConfirmReset(t.Context(), token, wrongCode(code), named, testBrowser, f.now)
 	wantError(t, "wrong code", err, people.ErrWrongCode)
 	for range 6 {
-		_, err = f.ConfirmReset(t.Context(), token, code, named, visitor, f.now)
+		_, err = f.ConfirmReset(t.Context(), token, code, named, testBrowser, f.now)
 		wantField(t, "right code", err, "password")
 	}
-	if _, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now); err != nil {
+	if _, err = f.ConfirmReset(t.Context(), token, code, newPassword, testBrowser, f.now); err != nil {
 		t.Error(err)
 	}
 }
@@ -76,15 +76,15 @@ func TestResetChecksCodeBeforeName(t *testing.T) {
 func TestResetUnknownAddress(t *testing.T) {
 	f := newCodeFixture(t)
 	in := f.signUp(t, eve)
-	_, err := f.BeginReset(t.Context(), "nobody", visitor, f.now)
+	_, err := f.BeginReset(t.Context(), "nobody", testBrowser, f.now)
 	wantField(t, "no address", err, "email")
-	if _, err := f.BeginReset(t.Context(), "nobody@example.com", visitor, f.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), "nobody@example.com", testBrowser, f.now); err != nil {
 		t.Fatal(err)
 	}
 	f.receive(t, "nobody@example.com", account.NoAccount)
 
 	// The user changes the address after the code was sent.
-	token, err := f.BeginReset(t.Context(), eve, visitor, f.now)
+	token, err := f.BeginReset(t.Context(), eve, testBrowser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +94,13 @@ func TestResetUnknownAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now)
+	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, testBrowser, f.now)
 	wantError(t, "former address", err, people.ErrCodeExpired)
 
 	if err := f.DisableUser(t.Context(), in.User.ID, f.now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.BeginReset(t.Context(), "new@example.com", visitor, f.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), "new@example.com", testBrowser, f.now); err != nil {
 		t.Fatal(err)
 	}
 	f.receive(t, "new@example.com", account.NoAccount)
@@ -109,7 +109,7 @@ func TestResetUnknownAddress(t *testing.T) {
 func TestMessagesKeepCaseOfAddress(t *testing.T) {
 	f := newCodeFixture(t)
 	f.signUp(t, eve)
-	if _, err := f.BeginReset(t.Context(), strings.ToUpper(eve), visitor, f.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), strings.ToUpper(eve), testBrowser, f.now); err != nil {
 		t.Fatal(err)
 	}
 	f.receive(t, eve, account.ResetCode)

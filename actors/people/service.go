@@ -66,11 +66,11 @@ type Tokens interface {
 	RevokeAll(ctx context.Context, op *oauth.Revoke) error
 	// UserChanged makes every request read the user again, with the epoch that ends access tokens.
 	// Service calls it with the error of the store's write, and before it returns. It returns that
-	// error, or why it is not known that every server honours the change.
+	// error, or why it is not known that every server applies the change.
 	UserChanged(id int64, err error) error
 	// FamiliesEnded makes every server refuse the access tokens of families that a write has ended.
 	// Service calls it with the error of that write, and before it returns. It returns that error,
-	// or why it is not known that every server honours the end.
+	// or why it is not known that every server applies the end.
 	FamiliesEnded(err error) error
 }
 

@@ -42,8 +42,8 @@ type SignedIn struct {
 	User  *account.User
 }
 
-// Visitor is the browser in which a person enters a code.
-type Visitor struct {
+// Browser is the browser in which a person enters a code.
+type Browser struct {
 	Caller netip.Addr
 	Device string // as in SignIn
 	Known  string // as in SignIn

@@ -68,13 +68,13 @@ func newAudited(
 // begin requests a code for a number from a network of its own.
 func (f *codeFixture) begin(t *testing.T, n int, number, known string) (string, error) {
 	return f.BeginPhone(t.Context(), number,
-		people.Visitor{Caller: network(n), Known: known}, f.now)
+		people.Browser{Caller: network(n), Known: known}, f.now)
 }
 
 func TestOneNetworkHasAShareOfTheBudget(t *testing.T) {
 	f, _, log := newAudited(t, func(c *people.Config) { c.SMSPerHour, c.SMSPerCountry = 100, 10 })
 	request := func(n int, caller string) error {
-		by := people.Visitor{Caller: netip.MustParseAddr(caller)}
+		by := people.Browser{Caller: netip.MustParseAddr(caller)}
 		_, err := f.BeginPhone(t.Context(), fmt.Sprintf("+4915112345%03d", n), by, f.now)
 		return err
 	}
@@ -103,7 +103,7 @@ func TestBudgetOfTextMessages(t *testing.T) {
 			t.Fatalf("message %d: %v", i+1, err)
 		}
 		in, err := f.ConfirmPhone(t.Context(), token, f.receive(t, number, account.PhoneCode), "Eve",
-			visitor, f.now)
+			testBrowser, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestBudgetOfTextMessages(t *testing.T) {
 	_, err := f.begin(t, 40, "+447911123456", "")
 	wantThrottled(t, "sixth in all", err, 50*time.Minute)
 	f.wantNoMessage(t)
-	if _, err := f.BeginReset(t.Context(), eve, visitor, f.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), eve, testBrowser, f.now); err != nil {
 		t.Errorf("an e-mail: %v", err)
 	}
 	<-f.messages
@@ -174,10 +174,10 @@ func (f *codeFixture) counted(t *testing.T, name string) (sum float64) {
 func TestNumbersWithoutTextMessages(t *testing.T) {
 	f, _, _ := newAudited(t, func(c *people.Config) { c.SMSCountries = []string{"DE"} })
 	for _, number := range []string{"+449012345678", "+881612345678", "+14155550123"} {
-		_, err := f.BeginPhone(t.Context(), number, visitor, f.now)
+		_, err := f.BeginPhone(t.Context(), number, testBrowser, f.now)
 		wantField(t, number, err, "phone_number")
 	}
-	if _, err := f.BeginPhone(t.Context(), "+4915112345678", visitor, f.now); err != nil {
+	if _, err := f.BeginPhone(t.Context(), "+4915112345678", testBrowser, f.now); err != nil {
 		t.Errorf("got %v, want a code", err)
 	}
 }
@@ -213,12 +213,12 @@ func TestPhoneInsteadOfPassword(t *testing.T) {
 					t.Fatal(err)
 				}
 				code := f.receive(t, evePhone, account.PhoneCode)
-				_, err = f.ConfirmPhone(t.Context(), token, wrongCode(code), "", visitor, f.now)
+				_, err = f.ConfirmPhone(t.Context(), token, wrongCode(code), "", testBrowser, f.now)
 				wantError(t, "wrong code", err, people.ErrWrongCode)
-				if _, err = f.ConfirmPhone(t.Context(), token, code, "", visitor, f.now); err != want {
+				if _, err = f.ConfirmPhone(t.Context(), token, code, "", testBrowser, f.now); err != want {
 					t.Errorf("got %v, want %v", err, want)
 				}
-				_, err = f.ConfirmPhone(t.Context(), token, code, "", visitor, f.now)
+				_, err = f.ConfirmPhone(t.Context(), token, code, "", testBrowser, f.now)
 				wantError(t, "the code again", err, people.ErrCodeExpired)
 			}
 			signIn(c.want)

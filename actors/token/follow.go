@@ -178,7 +178,7 @@ func (s *Service) readAll(ctx context.Context) error {
 	return nil
 }
 
-// apply makes this process honour a change.
+// apply makes this process apply a change.
 func (s *Service) apply(ctx context.Context, c *oauth.Change) error {
 	switch {
 	case c.End != nil:

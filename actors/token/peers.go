@@ -197,8 +197,8 @@ func (s *Service) shadows() (n float64) {
 	return n
 }
 
-// confirm returns when every node honours what this one has committed. The outcome of a change that
-// not every node is known to honour is unknown.
+// confirm returns when every node applies what this one has committed. The outcome of a change that
+// not every node is known to apply is unknown.
 func (s *Service) confirm() error {
 	if s.config.Peers == nil {
 		return nil

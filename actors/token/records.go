@@ -74,7 +74,7 @@ func (s *Service) readClient(ctx context.Context, id string) (oauth.Client, erro
 
 // UserChanged makes every request read a user again, on every node. It is called with the error of
 // the write, before anybody is told of the change. It returns that error, or why it is not known
-// that every node honours the change.
+// that every node applies the change.
 func (s *Service) UserChanged(id int64, err error) error {
 	s.users.change(id) // also after an error, which may hide a commit
 	if err != nil {

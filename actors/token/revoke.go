@@ -50,7 +50,7 @@ func (s *Service) revoke(
 		return err
 	}
 	m.write = newWrite(func(err error) {
-		s.honour(&m.op, err)
+		s.enforce(&m.op, err)
 		if m.op.FamilyID != uuid.Nil && len(m.op.Ended) == 0 && m.family.Expires.After(now) {
 			// Another process has ended it, which this one may not know yet.
 			s.refuse([]oauth.End{m.family}, err)
@@ -111,7 +111,7 @@ func (s *Service) RevokeAll(ctx context.Context, op *oauth.Revoke) error {
 		ctx = audit.With(ctx, revokedAll(op))
 	}
 	op.Context = ctx
-	w := newWrite(func(err error) { s.honour(op, err) })
+	w := newWrite(func(err error) { s.enforce(op, err) })
 	w.begin(op)
 	s.config.Tokens.Submit(op)
 	if err := w.wait(ctx, op); err != nil {
@@ -120,8 +120,8 @@ func (s *Service) RevokeAll(ctx context.Context, op *oauth.Revoke) error {
 	return s.confirm()
 }
 
-// honour makes this process refuse what op has ended. err is how op itself ended.
-func (s *Service) honour(op *oauth.Revoke, err error) {
+// enforce makes this process refuse what op has ended. err is how op itself ended.
+func (s *Service) enforce(op *oauth.Revoke, err error) {
 	switch { // also after an error, which may hide that it was written
 	case op.UserID != 0:
 		s.users.change(op.UserID)

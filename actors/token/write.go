@@ -14,15 +14,15 @@ const writeTimeout = 5 * time.Second
 
 // write is where the end of one of the store's operations arrives.
 type write struct {
-	ended  chan error // holds one
-	honour func(error)
+	ended chan error // holds one
+	apply func(error)
 }
 
-// newWrite returns a write. honour makes this process honour what the operation has changed, and
+// newWrite returns a write. apply makes this process apply what the operation has changed, and
 // may be nil. It must not block. It is called before any caller learns of the end, so the response
-// to a later operation never leaves before this one is honoured.
-func newWrite(honour func(error)) write {
-	return write{ended: make(chan error, 1), honour: honour}
+// to a later operation never leaves before this one is applied.
+func newWrite(apply func(error)) write {
+	return write{ended: make(chan error, 1), apply: apply}
 }
 
 // begin has op end here. Call it before op is submitted.
@@ -30,8 +30,8 @@ func (w *write) begin(op oauth.Operation) { op.OnDone(w.end) }
 
 // end ends the write. nil means that the operation is durable.
 func (w *write) end(err error) {
-	if w.honour != nil {
-		w.honour(err)
+	if w.apply != nil {
+		w.apply(err)
 	}
 	w.ended <- err
 }

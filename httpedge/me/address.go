@@ -65,7 +65,7 @@ func (s *service) takeAddress(p *person, f *addressChange) {
 		return
 	}
 	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel,
-		p.Field(addressField(f.Channel)), s.Visitor(p.Visit, p.Field(addressField(f.Channel))),
+		p.Field(addressField(f.Channel)), s.Browser(p.Visit, p.Field(addressField(f.Channel))),
 		p.Now)
 	s.GoToCode(p.Visit, &f.CodeFlow, token, err)
 }

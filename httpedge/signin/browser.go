@@ -49,7 +49,7 @@ func (s *service) loginCode(v *visit.Visit) {
 		s.showLogin(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	default:
 		token, err := s.people.BeginBrowser(v.Ctx, v.Field("email"),
-			s.Visitor(v, v.Field("email")), v.Now)
+			s.Browser(v, v.Field("email")), v.Now)
 		s.GoToCode(v, s.browserFlow(), token, err)
 	}
 }
@@ -65,7 +65,7 @@ func (s *service) verifyBrowser(f *visit.CodeFlow) func(*visit.Visit) {
 		if !ok {
 			return
 		}
-		known, err := s.people.ConfirmBrowser(v.Ctx, token, code, s.Visitor(v, c.Address),
+		known, err := s.people.ConfirmBrowser(v.Ctx, token, code, s.Browser(v, c.Address),
 			v.Now)
 		if err != nil {
 			s.RefuseCode(v, f, token, c, err)

@@ -18,7 +18,7 @@ func (s *service) phoneFlow() *codeFlow {
 			Restart: s.showPhone, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string,
-			by people.Visitor) (*people.SignedIn, error) {
+			by people.Browser) (*people.SignedIn, error) {
 			return s.people.ConfirmPhone(v.Ctx, token, code, v.Field("name"), by, v.Now)
 		},
 	}
@@ -39,7 +39,7 @@ func (s *service) phone(v *visit.Visit) {
 			account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
 		s.showPhone(v, status, problems...)
 	default:
-		token, err := s.people.BeginPhone(v.Ctx, number, s.Visitor(v, number), v.Now)
+		token, err := s.people.BeginPhone(v.Ctx, number, s.Browser(v, number), v.Now)
 		s.GoToCode(v, &s.phoneFlow().CodeFlow, token, err)
 	}
 }

@@ -21,7 +21,7 @@ func (s *service) registerFlow() *codeFlow {
 			Restart: s.showRegister, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string,
-			by people.Visitor) (*people.SignedIn, error) {
+			by people.Browser) (*people.SignedIn, error) {
 			return s.people.ConfirmRegistration(v.Ctx, token, code, by, v.Now)
 		},
 	}
@@ -39,7 +39,7 @@ func (s *service) register(v *visit.Visit) {
 	}
 	token, err := s.people.Register(v.Ctx, people.Registration{
 		Name: v.Field("name"), Email: v.Field("email"), Password: v.Field("password"),
-		By: s.Visitor(v, v.Field("email")),
+		By: s.Browser(v, v.Field("email")),
 	}, v.Now)
 	s.GoToCode(v, &s.registerFlow().CodeFlow, token, err)
 }

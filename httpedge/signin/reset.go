@@ -19,7 +19,7 @@ func (s *service) resetFlow() *codeFlow {
 			Restart: s.showReset, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string,
-			by people.Visitor) (*people.SignedIn, error) {
+			by people.Browser) (*people.SignedIn, error) {
 			return s.people.ConfirmReset(v.Ctx, token, code, v.Field("password"), by, v.Now)
 		},
 	}
@@ -36,7 +36,7 @@ func (s *service) reset(v *visit.Visit) {
 		return
 	}
 	email := v.Field("email")
-	token, err := s.people.BeginReset(v.Ctx, email, s.Visitor(v, email), v.Now)
+	token, err := s.people.BeginReset(v.Ctx, email, s.Browser(v, email), v.Now)
 	s.GoToCode(v, &s.resetFlow().CodeFlow, token, err)
 }
 

@@ -20,7 +20,7 @@ const justNow = 10 * time.Second
 type codeFlow struct {
 	visit.CodeFlow
 	// confirm checks the code and signs in.
-	confirm func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error)
+	confirm func(v *visit.Visit, token, code string, by people.Browser) (*people.SignedIn, error)
 }
 
 // pathIf returns the path of a page that needs a messenger for channel; "" = not offered.
@@ -63,7 +63,7 @@ func (s *service) resume(v *visit.Visit) bool {
 
 func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	c *account.Challenge) {
-	by := s.Visitor(v, c.Address)
+	by := s.Browser(v, c.Address)
 	by.Device = device(string(v.HTTP.UserAgent()))
 	in, err := f.confirm(v, token, code, by)
 	switch {

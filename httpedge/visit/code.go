@@ -142,7 +142,7 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 				pages.Problem{Text: TextStaleForm})
 			return
 		}
-		err := s.people.Resend(v.Ctx, token, s.Visitor(v, c.Address), v.Now)
+		err := s.people.Resend(v.Ctx, token, s.Browser(v, c.Address), v.Now)
 		status, problems := Again(v, err, "", textTooManyCodes)
 		switch {
 		case err == nil:

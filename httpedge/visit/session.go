@@ -201,9 +201,9 @@ func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, address string) string {
 	return ""
 }
 
-// Visitor returns the browser, which may be known to the account with that address or number.
-func (s *Site) Visitor(v *Visit, address string) people.Visitor {
-	return people.Visitor{Caller: s.Caller(v), Known: s.KnownMark(v.HTTP, address)}
+// Browser returns the browser, which may be known to the account with that address or number.
+func (s *Site) Browser(v *Visit, address string) people.Browser {
+	return people.Browser{Caller: s.Caller(v), Known: s.KnownMark(v.HTTP, address)}
 }
 
 // KeepKnown stores a mark for addresses of an account, of which "" is none, in place of those that
