@@ -50,16 +50,6 @@ var finer = []struct {
 	{"cmd", "cmd", []string{own, "cmd/stack"}},
 }
 
-// exceptions are imports against the rule that are to go.
-var exceptions = []string{
-	"loadtest/compare -> cmd/stack",
-	"loadtest/compare -> cmd/stack/stacktest",
-	"loadtest/compare -> providers/ipapi",
-	"loadtest/compare -> providers/mmdb",
-	"loadtest/compare -> providers/ptr",
-	"loadtest/overload/run -> cmd/stack/stacktest/emulator",
-}
-
 // internalTests are imports of internal test files that cannot move.
 var internalTests = []string{
 	"loadtest/scale -> cmd/stack",
@@ -125,7 +115,7 @@ func TestImportRule(t *testing.T) {
 				}
 			}
 		}
-		check(p.Imports, exceptions, func(to string) bool {
+		check(p.Imports, nil, func(to string) bool {
 			edge = edge || slices.Contains(services, to) || below(to, "httpedge")
 			providers = providers || below(to, "providers")
 			return mayImport(from, to)
@@ -135,11 +125,11 @@ func TestImportRule(t *testing.T) {
 			return below(from, "contracts") || !below(to, "contracts")
 		})
 		// States of the contracts ask the services directly, beside the simulator and the store.
-		if edge && providers && from != "cmd/stack" && from != "contracts" && from != "loadtest/compare" {
+		if edge && providers && from != "cmd/stack" && from != "contracts" {
 			t.Errorf("got both sides imported in %s, want that in cmd/stack and contracts only", from)
 		}
 	}
-	for _, arrow := range slices.Concat(exceptions, internalTests) {
+	for _, arrow := range internalTests {
 		if !used[arrow] {
 			t.Errorf("got no import %s, want no exception for it", arrow)
 		}

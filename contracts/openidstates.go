@@ -234,19 +234,10 @@ func requestDevices(ctx context.Context, f *fixture) error {
 	}
 	request := &oauth.DeviceRequest{Scope: "view-user",
 		Credentials: oauth.Credentials{ClientID: f.client.ID, Caller: f.callerAddress()}}
-	for _, n := range f.nodes {
-		refused := false
-		for range 1000 {
-			_, fault := n.Tokens.BeginDevice(ctx, request, 0, time.Now())
-			if refused = fault != nil && fault.Code == oauth.TemporarilyUnavailable; refused {
-				break
-			}
-		}
-		if !refused {
-			return errors.New("the service still issues device codes")
-		}
-	}
-	return nil
+	return f.untilBusy(1000, func(n *node) *oauth.Error {
+		_, fault := n.Tokens.BeginDevice(ctx, request, 0, time.Now())
+		return fault
+	})
 }
 
 func parseRegistration(a arguments) (setUp, error) {
@@ -272,19 +263,10 @@ func registerClients(ctx context.Context, f *fixture) error {
 		return err
 	}
 	request := []byte(`{"redirect_uris":["https://app.example/callback"]}`)
-	for _, n := range f.nodes {
-		refused := false
-		for range 100 {
-			_, fault := n.Tokens.Register(ctx, request, "", f.callerAddress(), time.Now())
-			if refused = fault != nil && fault.Code == oauth.TemporarilyUnavailable; refused {
-				break
-			}
-		}
-		if !refused {
-			return errors.New("the service still registers clients")
-		}
-	}
-	return nil
+	return f.untilBusy(100, func(n *node) *oauth.Error {
+		_, fault := n.Tokens.Register(ctx, request, "", f.callerAddress(), time.Now())
+		return fault
+	})
 }
 
 func parseAssertion(a arguments) (setUp, error) {

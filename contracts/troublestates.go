@@ -2,7 +2,6 @@ package contracts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -114,16 +113,21 @@ func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	}
 	request := &oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant,
 		Credentials: oauth.Credentials{ClientID: DefaultClientID, Secret: "wrong", Caller: caller}}
+	return f.untilBusy(1000, func(n *node) *oauth.Error {
+		_, fault := n.Tokens.Token(ctx, request, later)
+		return fault
+	})
+}
+
+// untilBusy repeats a request until each node refuses it for now.
+func (f *fixture) untilBusy(most int, request func(*node) *oauth.Error) error {
 	for _, n := range f.nodes {
-		refused := false
-		for range 1000 {
-			_, fault := n.Tokens.Token(ctx, request, later)
-			if refused = fault != nil && fault.Code == oauth.TemporarilyUnavailable; refused {
-				break
+		left := most
+		for fault := request(n); fault == nil || fault.Code != oauth.TemporarilyUnavailable; left-- {
+			if left == 0 {
+				return fmt.Errorf("got %d requests accepted, want the last one refused", most)
 			}
-		}
-		if !refused {
-			return errors.New("the service still accepts attempts with wrong secrets")
+			fault = request(n)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge"
 )
 
@@ -235,14 +236,14 @@ func TestConcurrentLogWriters(t *testing.T) {
 }
 
 func TestAccessLines(t *testing.T) {
-	st := start(t)
-	body := get(t, st, "/api/lookup?q=8.8.8.8", "X-Request-Id", "one", "User-Agent",
-		"secret-agent").body
-	send(t, st, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")
-	get(t, st, "/secret-path?q=secret-query")
-	send(t, st, "SECRET", st.URL+"/api/bulk", "")
-	get(t, st, "/api/my-ip")
-	send(t, st, "GET", st.AdminURL+"/healthz", "")
+	st := stacktest.NewLookups(t)
+	body := st.Get(t, "/api/lookup?q=8.8.8.8", "X-Request-Id", "one", "User-Agent",
+		"secret-agent").Body
+	st.Send(t, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")
+	st.Get(t, "/secret-path?q=secret-query")
+	st.Send(t, "SECRET", st.URL+"/api/bulk", "")
+	st.Get(t, "/api/my-ip")
+	st.Send(t, "GET", st.AdminURL+"/healthz", "")
 	lines := st.Log.Records("request")
 	want := []struct {
 		method, route string

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // halfBodies begin a request whose body does not come.
@@ -30,7 +31,7 @@ func TestHalfSentBodiesHoldLittle(t *testing.T) {
 	const conns, most = 2000, 8 << 10
 	for name, half := range halfBodies {
 		t.Run(name, func(t *testing.T) {
-			st := start(t, func(c *stack.Config) { c.LogLevel = slog.LevelError })
+			st := stacktest.NewLookups(t, func(c *stack.Config) { c.LogLevel = slog.LevelError })
 			response := make([]byte, 4096)
 			before := held()
 			for range conns {

@@ -21,6 +21,7 @@ import (
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/httpedge/lookups"
 )
 
 // benchKeys is how many addresses the benchmarks ask about, in rotation.
@@ -43,8 +44,8 @@ func hot(tb testing.TB, options ...stacktest.Option) *stacktest.Stack {
 		}
 	})
 	logged := func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
-	st := stacktest.New(tb, append([]stacktest.Option{logged, withProvider(stacktest.NewProvider())},
-		options...)...)
+	st := stacktest.New(tb, append([]stacktest.Option{logged,
+		stacktest.WithProvider(stacktest.NewProvider())}, options...)...)
 	texts, outcomes := make([]string, benchKeys), make([]geo.Outcome, benchKeys)
 	for i := range texts {
 		texts[i] = benchKey(i).String()
@@ -317,4 +318,27 @@ func flood(b *testing.B, st *stacktest.Stack, status int) (end func()) {
 		ticker.Stop()
 		b.ReportMetric(float64(refused-enough)/time.Since(from).Seconds(), "refused/s")
 	}
+}
+
+// BenchmarkKeyedHit is a cache hit with the last of 1,000 API keys.
+func BenchmarkKeyedHit(b *testing.B) {
+	var key, text string
+	for i := range 1000 {
+		fresh, line, err := lookups.NewKey(fmt.Sprintf("caller-%d", i))
+		if err != nil {
+			b.Fatal(err)
+		}
+		key, text = fresh, text+line+"\n"
+	}
+	file := filepath.Join(b.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	st := hot(b, func(c *stack.Config) { c.Lookups.KeyFile = file })
+	requests := lookupRequests()
+	for i, r := range requests {
+		requests[i] = bytes.Replace(r, []byte("Accept: */*"),
+			[]byte("Accept: */*\r\nX-Api-Key: "+key), 1)
+	}
+	rotate(b, st.Server.Handler(), requests)
 }

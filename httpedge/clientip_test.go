@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge"
 )
 
@@ -102,13 +103,13 @@ func TestCallersAddress(t *testing.T) {
 		}},
 	} {
 		t.Run(group.name, func(t *testing.T) {
-			st := start(t, func(c *stack.Config) {
+			st := stacktest.NewLookups(t, func(c *stack.Config) {
 				c.TrustedProxies, c.ForwardedHeader = prefixes(t, group.trusted...),
 					string(group.header)
 			})
 			for _, row := range group.rows {
-				a := get(t, st, "/api/my-ip", lines(row.header, row.value)...)
-				if got := a.object(t)["query"]; got != row.want {
+				a := st.Get(t, "/api/my-ip", lines(row.header, row.value)...)
+				if got := a.Object(t)["query"]; got != row.want {
 					t.Errorf("%s: %s: got %v, want %s", row.header, row.value, got, row.want)
 				}
 			}
@@ -129,26 +130,26 @@ func lines(name, value string) []string {
 }
 
 func TestMyIP(t *testing.T) {
-	st := start(t, func(c *stack.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") })
+	st := stacktest.NewLookups(t, func(c *stack.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") })
 	for range 2 {
-		a := get(t, st, "/api/my-ip", "X-Forwarded-For", "8.8.8.8")
-		o := a.object(t)
-		if a.status != 200 || o["ok"] != true || o["query"] != "8.8.8.8" || o["ip"] != "8.8.8.8" ||
+		a := st.Get(t, "/api/my-ip", "X-Forwarded-For", "8.8.8.8")
+		o := a.Object(t)
+		if a.Status != 200 || o["ok"] != true || o["query"] != "8.8.8.8" || o["ip"] != "8.8.8.8" ||
 			o["ipVersion"] != "IPv4" {
-			t.Errorf("got %d %s, want 200 about 8.8.8.8", a.status, a.body)
+			t.Errorf("got %d %s, want 200 about 8.8.8.8", a.Status, a.Body)
 		}
-		a.has(t, "Cache-Control", "no-store")
-		a.has(t, "X-Geo-Source", "upstream")
-		a.has(t, "X-Cache", "")
-		a.has(t, "Age", "")
+		a.Has(t, "Cache-Control", "no-store")
+		a.Has(t, "X-Geo-Source", "upstream")
+		a.Has(t, "X-Cache", "")
+		a.Has(t, "Age", "")
 	}
 	for address, reason := range map[string]string{"127.0.0.1": "reserved_range",
 		"192.168.1.7": "private_range"} {
-		a := get(t, st, "/api/my-ip", "X-Forwarded-For", address)
-		a.fails(t, 400, "invalid_query", reason)
-		a.has(t, "Cache-Control", "no-store")
+		a := st.Get(t, "/api/my-ip", "X-Forwarded-For", address)
+		a.Fails(t, 400, "invalid_query", reason)
+		a.Has(t, "Cache-Control", "no-store")
 	}
-	get(t, st, "/api/lookup?q=8.8.8.8").has(t, "X-Cache", "hit")
+	st.Get(t, "/api/lookup?q=8.8.8.8").Has(t, "X-Cache", "hit")
 }
 
 // A forwarding header from somebody who is not trusted is one warning, without an address.
@@ -162,9 +163,9 @@ func TestUntrustedForwardingHeadersWarn(t *testing.T) {
 		{"10.0.0.0/8", "X-Other", 0},
 		{"127.0.0.0/8", "X-Forwarded-For", 0},
 	} {
-		st := start(t, func(c *stack.Config) { c.TrustedProxies = prefixes(t, test.trusted) })
+		st := stacktest.NewLookups(t, func(c *stack.Config) { c.TrustedProxies = prefixes(t, test.trusted) })
 		for range 3 {
-			get(t, st, "/api/my-ip", test.header, "8.8.8.8")
+			st.Get(t, "/api/my-ip", test.header, "8.8.8.8")
 		}
 		got := strings.Count(st.Log.String(), "GATEHOUSE_TRUSTED_PROXIES")
 		if got != test.warnings {
@@ -180,17 +181,17 @@ func TestUntrustedForwardingHeadersWarn(t *testing.T) {
 
 func TestUnixSocketPeersAreLocal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.sock")
-	st := start(t, func(c *stack.Config) { c.Listen = "unix:" + path },
+	st := stacktest.NewLookups(t, func(c *stack.Config) { c.Listen = "unix:" + path },
 		func(c *stack.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") })
 	st.Client.Transport = &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return net.Dial("unix", path)
 		}}
-	if got := get(t, st, "/api/my-ip").object(t)["query"]; got != "127.0.0.1" {
+	if got := st.Get(t, "/api/my-ip").Object(t)["query"]; got != "127.0.0.1" {
 		t.Errorf("got %v, want 127.0.0.1", got)
 	}
-	if got := get(t, st, "/api/my-ip", "X-Forwarded-For",
-		"8.8.8.8").object(t)["query"]; got != "8.8.8.8" {
+	if got := st.Get(t, "/api/my-ip", "X-Forwarded-For",
+		"8.8.8.8").Object(t)["query"]; got != "8.8.8.8" {
 		t.Errorf("got %v, want 8.8.8.8", got)
 	}
 }

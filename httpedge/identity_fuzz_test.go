@@ -46,15 +46,15 @@ func sane(t *testing.T, st *stacktest.IdentityStack, r *fasthttp.Response) {
 func FuzzTokenEndpoints(f *testing.F) {
 	st := stacktest.NewIdentity(f)
 	c := st.NewClient(f, nil)
-	good := query(credentials(c)...).Encode()
+	good := stacktest.Values(c.Credentials()...).Encode()
 	f.Add("/oauth/token", good, "")
-	f.Add("/oauth/token", "grant_type=client_credentials", basic(c.ID, c.Secret))
+	f.Add("/oauth/token", "grant_type=client_credentials", stacktest.Basic(c.ID, c.Secret))
 	f.Add("/oauth/token", "grant_type=client_credentials", "Basic "+strings.Repeat("A", 5000))
-	f.Add("/oauth/token", query("grant_type", "authorization_code", "client_id", c.ID,
+	f.Add("/oauth/token", stacktest.Values("grant_type", "authorization_code", "client_id", c.ID,
 		"client_secret", c.Secret, "code", "gtac_x", "redirect_uri", "x", "code_verifier",
-		verifier).Encode(), "")
-	f.Add("/oauth/token", query("grant_type", "refresh_token", "client_id", c.ID, "client_secret",
-		c.Secret, "refresh_token", "gtrt_x").Encode(), "")
+		stacktest.Verifier).Encode(), "")
+	f.Add("/oauth/token", stacktest.Values("grant_type", "refresh_token", "client_id", c.ID,
+		"client_secret", c.Secret, "refresh_token", "gtrt_x").Encode(), "")
 	f.Add("/oauth/revoke", good+"&token=gtat_x", "")
 	f.Add("/oauth/introspect", good+"&token=%00", "")
 	f.Add("/oauth/token", strings.Repeat("&", 1000)+"=%ff", "\x00")
@@ -88,7 +88,7 @@ func FuzzProfile(f *testing.F) {
 func FuzzBrowserFlow(f *testing.F) {
 	st := stacktest.NewIdentity(f)
 	c := st.NewClient(f, nil)
-	good := asked(c).Encode()
+	good := c.Request().Encode()
 	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout",
 		"/me", "/me/apps", "/me/sessions", "/me/password", "/me/history", "/me/delete", "/me/deleted"} {
 		f.Add("GET", path, good, "", "")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge"
 )
 
@@ -137,8 +138,8 @@ func TestServerSurvivesFileDescriptorExhaustion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := start(t, func(c *stack.Config) { c.Public = &scarce{ln, 3} })
-	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
-		t.Errorf("got %d, want 200", a.status)
+	st := stacktest.NewLookups(t, func(c *stack.Config) { c.Public = &scarce{ln, 3} })
+	if a := st.Get(t, "/api/lookup?q=8.8.8.8"); a.Status != 200 {
+		t.Errorf("got %d, want 200", a.Status)
 	}
 }

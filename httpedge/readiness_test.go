@@ -70,9 +70,9 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 			ready := func(status int, word string) {
 				t.Helper()
 				begun := time.Now()
-				a := send(t, st.Stack, "GET", st.AdminURL+"/readyz", "")
-				if a.status != status || a.object(t)["status"] != word {
-					t.Errorf("got %d %s, want %d %s", a.status, a.body, status, word)
+				a := st.Send(t, "GET", st.AdminURL+"/readyz", "")
+				if a.Status != status || a.Object(t)["status"] != word {
+					t.Errorf("got %d %s, want %d %s", a.Status, a.Body, status, word)
 				}
 				if took := time.Since(begun); status == 503 && took < test.least {
 					t.Errorf("got a response after %v, want it after %v", took, test.least)
@@ -89,8 +89,8 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 				probes.Go(func() { ready(503, status) })
 			}
 			probes.Wait()
-			if a := send(t, st.Stack, "GET", st.AdminURL+"/healthz", ""); a.status != 200 {
-				t.Errorf("got %d from /healthz, want 200: the process lives", a.status)
+			if a := st.Send(t, "GET", st.AdminURL+"/healthz", ""); a.Status != 200 {
+				t.Errorf("got %d from /healthz, want 200: the process lives", a.Status)
 			}
 			if got := accounts.reads.Load(); test.least > 0 && got != 1 {
 				t.Errorf("got %d reads that hang, want 1", got)
@@ -99,8 +99,8 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 			if test.least > 0 {
 				close(map[bool]chan struct{}{false: heal, true: healWrites}[test.writes])
 			}
-			for end := time.Now().Add(patience); time.Now().Before(end); {
-				if a := send(t, st.Stack, "GET", st.AdminURL+"/readyz", ""); a.status == 200 {
+			for end := time.Now().Add(stacktest.Patience); time.Now().Before(end); {
+				if a := st.Send(t, "GET", st.AdminURL+"/readyz", ""); a.Status == 200 {
 					break
 				}
 			}

@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
 )
 
 func TestUnknownPathsAndMethods(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	for _, test := range []struct {
 		method, path, code, allow string
 		geolocation               bool
@@ -38,78 +40,78 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		{"GET", "/api/bulk", "method_not_allowed", "POST, OPTIONS", true},
 		{"PUT", "/api/bulk", "method_not_allowed", "POST, OPTIONS", true},
 	} {
-		conn := dial(t, st)
-		conn.say(test.method + " " + test.path +
+		conn := st.Dial(t)
+		conn.Say(test.method + " " + test.path +
 			" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-		a := conn.hear()
+		a := conn.Hear()
 		status := map[string]int{"not_found": 404, "method_not_allowed": 405}[test.code]
-		o := a.object(t)
+		o := a.Object(t)
 		ok, has := o["ok"]
-		if a.status != status || o["error"] != test.code || o["message"] == "" ||
+		if a.Status != status || o["error"] != test.code || o["message"] == "" ||
 			has != test.geolocation || has && ok != false {
-			t.Errorf("%s %s: got %d %s, want %d %s, ok:false %v", test.method, test.path, a.status,
-				a.body, status, test.code, test.geolocation)
+			t.Errorf("%s %s: got %d %s, want %d %s, ok:false %v", test.method, test.path, a.Status,
+				a.Body, status, test.code, test.geolocation)
 		}
-		a.has(t, "Allow", test.allow)
-		a.has(t, "Cache-Control", "no-store")
-		a.has(t, "X-Content-Type-Options", "nosniff")
+		a.Has(t, "Allow", test.allow)
+		a.Has(t, "Cache-Control", "no-store")
+		a.Has(t, "X-Content-Type-Options", "nosniff")
 	}
 }
 
 func TestAbsoluteForm(t *testing.T) {
-	st := start(t)
-	conn := dial(t, st)
-	conn.say("GET http://gatehouse.example/api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n")
-	if a := conn.hear(); a.status != 200 {
-		t.Errorf("got %d %s, want 200", a.status, a.body)
+	st := stacktest.NewLookups(t)
+	conn := st.Dial(t)
+	conn.Say("GET http://gatehouse.example/api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if a := conn.Hear(); a.Status != 200 {
+		t.Errorf("got %d %s, want 200", a.Status, a.Body)
 	}
 }
 
 func TestPreflight(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	for path, methods := range map[string]string{
 		"/api/my-ip": "GET, HEAD, OPTIONS", "/api/lookup": "GET, HEAD, OPTIONS",
 		"/api/bulk": "POST, OPTIONS",
 	} {
-		a := send(t, st, "OPTIONS", st.URL+path, "", "Origin", "https://app.example",
+		a := st.Send(t, "OPTIONS", st.URL+path, "", "Origin", "https://app.example",
 			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
 			"content-type")
-		if a.status != 204 || a.body != "" {
-			t.Errorf("%s: got %d %q, want 204 and no body", path, a.status, a.body)
+		if a.Status != 204 || a.Body != "" {
+			t.Errorf("%s: got %d %q, want 204 and no body", path, a.Status, a.Body)
 		}
-		a.has(t, "Allow", methods)
-		a.has(t, "Access-Control-Allow-Origin", "*")
-		a.has(t, "Access-Control-Allow-Methods", methods)
-		a.has(t, "Access-Control-Max-Age", "86400")
-		a.has(t, "Content-Length", "")
-		if !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Content-Type") {
-			t.Errorf("got %v, want Content-Type among the allowed headers", a.header)
+		a.Has(t, "Allow", methods)
+		a.Has(t, "Access-Control-Allow-Origin", "*")
+		a.Has(t, "Access-Control-Allow-Methods", methods)
+		a.Has(t, "Access-Control-Max-Age", "86400")
+		a.Has(t, "Content-Length", "")
+		if !strings.Contains(a.Header.Get("Access-Control-Allow-Headers"), "Content-Type") {
+			t.Errorf("got %v, want Content-Type among the allowed headers", a.Header)
 		}
 	}
 }
 
 func TestExposedHeaders(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	const want = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
 	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup", "/api/my-ip",
 		"/api/bulk"} {
-		a := get(t, st, path, "Origin", "https://app.example")
-		a.has(t, "Access-Control-Allow-Origin", "*")
-		a.has(t, "Access-Control-Expose-Headers", want)
+		a := st.Get(t, path, "Origin", "https://app.example")
+		a.Has(t, "Access-Control-Allow-Origin", "*")
+		a.Has(t, "Access-Control-Expose-Headers", want)
 	}
-	get(t, st, "/nowhere").has(t, "Access-Control-Allow-Origin", "")
+	st.Get(t, "/nowhere").Has(t, "Access-Control-Allow-Origin", "")
 }
 
 func TestRequestID(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	for _, id := range []string{"a", "Trace-1_2.3", strings.Repeat("x", 64)} {
-		get(t, st, "/api/lookup?q=8.8.8.8", "X-Request-Id", id).has(t, "X-Request-Id", id)
+		st.Get(t, "/api/lookup?q=8.8.8.8", "X-Request-Id", id).Has(t, "X-Request-Id", id)
 	}
 	made := regexp.MustCompile(`^[0-9a-f]{32}$`)
 	seen := map[string]bool{}
 	for _, id := range []string{"", "with space", "semi;colon", "ümlaut", strings.Repeat("x", 65),
 		"", ""} {
-		got := get(t, st, "/nowhere", "X-Request-Id", id).header.Get("X-Request-Id")
+		got := st.Get(t, "/nowhere", "X-Request-Id", id).Header.Get("X-Request-Id")
 		if !made.MatchString(got) || seen[got] {
 			t.Errorf("got id %q for %q, want a fresh one of 32 hex digits", got, id)
 		}
@@ -125,14 +127,14 @@ func TestRequestID(t *testing.T) {
 }
 
 func TestPipelinedResponsesAreInOrder(t *testing.T) {
-	st := start(t)
-	conn := dial(t, st)
-	conn.say(strings.Repeat(
+	st := stacktest.NewLookups(t)
+	conn := st.Dial(t)
+	conn.Say(strings.Repeat(
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 3))
 	for range 3 {
-		if a, b := conn.hear(), conn.hear(); a.status != http.StatusOK ||
-			b.status != http.StatusNotFound {
-			t.Errorf("got %d and %d, want 200 and 404", a.status, b.status)
+		if a, b := conn.Hear(), conn.Hear(); a.Status != http.StatusOK ||
+			b.Status != http.StatusNotFound {
+			t.Errorf("got %d and %d, want 200 and 404", a.Status, b.Status)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func slow() (p *stacktest.Provider, asked, release chan struct{}) {
 }
 
 func TestPanicEndsOneRequest(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	st.Server.HandleAt("/api/lookup", func(ctx *fasthttp.RequestCtx) {
 		switch string(ctx.QueryArgs().Peek("q")) {
 		case "secret-value":
@@ -49,17 +49,17 @@ func TestPanicEndsOneRequest(t *testing.T) {
 		ctx.SetBodyString("fine")
 	})
 	for _, q := range []string{"secret-value", "secret-index"} {
-		a := get(t, st, "/api/lookup?q="+q, "X-Request-Id", "id-of-"+q[7:])
-		o := a.object(t)
-		if a.status != 500 || o["ok"] != false || o["error"] != "server_error" ||
+		a := st.Get(t, "/api/lookup?q="+q, "X-Request-Id", "id-of-"+q[7:])
+		o := a.Object(t)
+		if a.Status != 500 || o["ok"] != false || o["error"] != "server_error" ||
 			o["message"] == "" {
-			t.Errorf("got %d %s, want 500 server_error", a.status, a.body)
+			t.Errorf("got %d %s, want 500 server_error", a.Status, a.Body)
 		}
-		a.has(t, "X-Request-Id", "id-of-"+q[7:])
-		a.has(t, "Access-Control-Allow-Origin", "*")
+		a.Has(t, "X-Request-Id", "id-of-"+q[7:])
+		a.Has(t, "Access-Control-Allow-Origin", "*")
 	}
-	if a := get(t, st, "/api/lookup?q=x"); a.status != 200 || a.body != "fine" {
-		t.Errorf("got %d %s after a panic, want 200 fine", a.status, a.body)
+	if a := st.Get(t, "/api/lookup?q=x"); a.Status != 200 || a.Body != "fine" {
+		t.Errorf("got %d %s after a panic, want 200 fine", a.Status, a.Body)
 	}
 	panics := st.Log.Records("panic in a request handler")
 	if len(panics) != 2 || !strings.Contains(panics[0]["stack"].(string), "server_test.go") ||
@@ -74,47 +74,42 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	if len(lines) != 3 || lines[0]["status"] != 500.0 {
 		t.Errorf("got %v, want an access line of each request", lines)
 	}
-	if body := metricsOf(t, st); !strings.Contains(body, "gatehouse_http_panics_total 2\n") ||
+	if body := st.MetricsText(t); !strings.Contains(body, "gatehouse_http_panics_total 2\n") ||
 		!strings.Contains(body, "gatehouse_http_requests_in_flight 1\n") {
 		t.Error("got other metrics, want 2 panics and one request in flight, this one")
 	}
 }
 
-func metricsOf(t *testing.T, st *stacktest.Stack) string {
-	t.Helper()
-	return send(t, st, "GET", st.AdminURL+"/metrics", "").body
-}
-
 func TestShutdownWaitsForRequests(t *testing.T) {
 	provider, asked, release := slow()
-	st := start(t, withProvider(provider))
-	silent, idle, busy := dial(t, st), dial(t, st), dial(t, st)
-	idle.say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
-	idle.hear()
-	busy.say(lookup)
+	st := stacktest.NewLookups(t, stacktest.WithProvider(provider))
+	silent, idle, busy := st.Dial(t), st.Dial(t), st.Dial(t)
+	idle.Say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
+	idle.Hear()
+	busy.Say(lookup)
 	<-asked
 
 	st.Server.Drain()
-	if a := send(t, st, "GET", st.AdminURL+"/readyz", ""); a.status != 503 ||
-		a.object(t)["status"] != "draining" {
-		t.Errorf("got %d %s, want 503 draining", a.status, a.body)
+	if a := st.Send(t, "GET", st.AdminURL+"/readyz", ""); a.Status != 503 ||
+		a.Object(t)["status"] != "draining" {
+		t.Errorf("got %d %s, want 503 draining", a.Status, a.Body)
 	}
-	idle.say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
-	if a := idle.hear(); a.status != 404 || a.closes {
-		t.Errorf("got %d while draining, want 404 on a connection that stays", a.status)
+	idle.Say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
+	if a := idle.Hear(); a.Status != 404 || a.Closes {
+		t.Errorf("got %d while draining, want 404 on a connection that stays", a.Status)
 	}
 
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), stacktest.Patience)
 		defer cancel()
 		ended <- st.Server.Shutdown(ctx)
 	}()
-	silent.ends()
-	idle.ends()
-	if a := send(t, st, "GET", st.AdminURL+"/healthz", ""); a.status != 200 {
-		t.Errorf("got %d from the admin server during shutdown, want 200", a.status)
+	silent.Ends()
+	idle.Ends()
+	if a := st.Send(t, "GET", st.AdminURL+"/healthz", ""); a.Status != 200 {
+		t.Errorf("got %d from the admin server during shutdown, want 200", a.Status)
 	}
 	select {
 	case err := <-ended:
@@ -122,13 +117,13 @@ func TestShutdownWaitsForRequests(t *testing.T) {
 	default:
 	}
 	close(release)
-	if a := busy.hear(); a.status != 200 || !a.closes {
-		t.Errorf("got %d, want 200 and the end of the connection", a.status)
+	if a := busy.Hear(); a.Status != 200 || !a.Closes {
+		t.Errorf("got %d, want 200 and the end of the connection", a.Status)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("got %v, want a clean shutdown", err)
 	}
-	if took := time.Since(begun); took > patience/2 {
+	if took := time.Since(begun); took > stacktest.Patience/2 {
 		t.Errorf("got a shutdown of %v, want it shorter than the deadline", took)
 	}
 	if _, err := http.Get(st.URL + "/nowhere"); err == nil {
@@ -139,19 +134,19 @@ func TestShutdownWaitsForRequests(t *testing.T) {
 func TestShutdownEndsAtItsDeadline(t *testing.T) {
 	provider, asked, release := slow()
 	defer close(release)
-	st := start(t, withProvider(provider))
-	half := dial(t, st) // first, so that it is accepted when the other is served
-	half.say("GET /api/lookup?q=9.9.9.9 HTTP/1.1\r\n")
-	busy := dial(t, st)
-	busy.say(lookup)
+	st := stacktest.NewLookups(t, stacktest.WithProvider(provider))
+	half := st.Dial(t) // first, so that it is accepted when the other is served
+	half.Say("GET /api/lookup?q=9.9.9.9 HTTP/1.1\r\n")
+	busy := st.Dial(t)
+	busy.Say(lookup)
 	<-asked
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	if err := st.Server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the deadline's error", err)
 	}
-	for _, conn := range []*raw{busy, half} {
-		if rest, err := io.ReadAll(conn.r); len(rest) > 0 {
+	for _, conn := range []*stacktest.Conn{busy, half} {
+		if rest, err := io.ReadAll(conn.R); len(rest) > 0 {
 			t.Errorf("got %q and %v, want a closed connection", rest, err)
 		}
 	}
@@ -159,14 +154,14 @@ func TestShutdownEndsAtItsDeadline(t *testing.T) {
 
 func TestShutdownBeforeServe(t *testing.T) {
 	for range 20 {
-		t.Run("at once", func(t *testing.T) { start(t) })
+		t.Run("at once", func(t *testing.T) { stacktest.NewLookups(t) })
 	}
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	server, err := httpedge.New(quiet(st))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stacktest.Patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		t.Errorf("got %v, want nil", err)
@@ -184,53 +179,54 @@ func TestShutdownBeforeServe(t *testing.T) {
 func quiet(st *stacktest.Stack) httpedge.Config {
 	return httpedge.Config{
 		Lookups: st.Lookups, Logger: discard(), MaxConnections: 4,
-		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+		ReadTimeout: stacktest.Patience, WriteTimeout: stacktest.Patience,
+		IdleTimeout: stacktest.Patience,
 	}
 }
 
 func TestAdminEndpoints(t *testing.T) {
-	st := start(t)
-	get(t, st, "/api/lookup?q=8.8.8.8")
-	get(t, st, "/api/lookup?q=10.0.0.1")
+	st := stacktest.NewLookups(t)
+	st.Get(t, "/api/lookup?q=8.8.8.8")
+	st.Get(t, "/api/lookup?q=10.0.0.1")
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready"} {
-		a := send(t, st, "GET", st.AdminURL+path, "")
-		if a.status != 200 || a.object(t)["status"] != want {
-			t.Errorf("%s: got %d %s, want 200 %s", path, a.status, a.body, want)
+		a := st.Send(t, "GET", st.AdminURL+path, "")
+		if a.Status != 200 || a.Object(t)["status"] != want {
+			t.Errorf("%s: got %d %s, want 200 %s", path, a.Status, a.Body, want)
 		}
-		a.has(t, "Access-Control-Allow-Origin", "")
+		a.Has(t, "Access-Control-Allow-Origin", "")
 	}
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1"} {
-		if a := send(t, st, "GET", st.AdminURL+path, ""); a.status != 200 {
-			t.Errorf("%s: got %d, want 200", path, a.status)
+		if a := st.Send(t, "GET", st.AdminURL+path, ""); a.Status != 200 {
+			t.Errorf("%s: got %d, want 200", path, a.Status)
 		}
 	}
-	if a := send(t, st, "GET", st.AdminURL+"/debug/pprof/cmdline", ""); a.status != 404 {
-		t.Errorf("got %d for the command line, which may hold a key, want 404", a.status)
+	if a := st.Send(t, "GET", st.AdminURL+"/debug/pprof/cmdline", ""); a.Status != 404 {
+		t.Errorf("got %d for the command line, which may hold a key, want 404", a.Status)
 	}
-	if a := send(t, st, "GET", st.AdminURL+"/api/lookup?q=8.8.8.8", ""); a.status != 404 {
-		t.Errorf("got %d for a public path, want 404", a.status)
+	if a := st.Send(t, "GET", st.AdminURL+"/api/lookup?q=8.8.8.8", ""); a.Status != 404 {
+		t.Errorf("got %d for a public path, want 404", a.Status)
 	}
-	a := send(t, st, "POST", st.AdminURL+"/metrics", "")
-	if a.status != 405 || a.object(t)["error"] != "method_not_allowed" {
-		t.Errorf("got %d %s, want 405", a.status, a.body)
+	a := st.Send(t, "POST", st.AdminURL+"/metrics", "")
+	if a.Status != 405 || a.Object(t)["error"] != "method_not_allowed" {
+		t.Errorf("got %d %s, want 405", a.Status, a.Body)
 	}
-	a.has(t, "Allow", "GET, HEAD, OPTIONS")
+	a.Has(t, "Allow", "GET, HEAD, OPTIONS")
 }
 
 func TestMetrics(t *testing.T) {
-	st := start(t)
-	get(t, st, "/api/lookup?q=8.8.8.8")
-	get(t, st, "/api/lookup?q=8.8.8.8")
-	get(t, st, "/api/lookup?q=10.0.0.1")
-	send(t, st, "BREW", st.URL+"/api/my-ip", "")
-	get(t, st, "/secret-path")
-	postBulk(t, st, "x")
-	conn := dial(t, st)
-	conn.say("broken\r\n\r\n")
-	conn.hear()
-	a := send(t, st, "GET", st.AdminURL+"/metrics", "")
-	if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") {
-		t.Errorf("got %d %v, want 200 text/plain", a.status, a.header)
+	st := stacktest.NewLookups(t)
+	st.Get(t, "/api/lookup?q=8.8.8.8")
+	st.Get(t, "/api/lookup?q=8.8.8.8")
+	st.Get(t, "/api/lookup?q=10.0.0.1")
+	st.Send(t, "BREW", st.URL+"/api/my-ip", "")
+	st.Get(t, "/secret-path")
+	st.PostBulk(t, "x")
+	conn := st.Dial(t)
+	conn.Say("broken\r\n\r\n")
+	conn.Hear()
+	a := st.Send(t, "GET", st.AdminURL+"/metrics", "")
+	if a.Status != 200 || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
+		t.Errorf("got %d %v, want 200 text/plain", a.Status, a.Header)
 	}
 	for _, want := range []string{
 		`gatehouse_http_requests_total{method="GET",route="/api/lookup",status="200"} 2`,
@@ -249,19 +245,19 @@ func TestMetrics(t *testing.T) {
 		`gatehouse_log_lines_dropped_total 0`,
 		`go_goroutines`, `process_open_fds`,
 	} {
-		if !strings.Contains(a.body, want) {
+		if !strings.Contains(a.Body, want) {
 			t.Errorf("got no %s in the metrics", want)
 		}
 	}
 	for _, secret := range []string{"8.8.8.8", "10.0.0.1", "secret", "BREW", "127.0.0.1"} {
-		if strings.Contains(a.body, secret) {
+		if strings.Contains(a.Body, secret) {
 			t.Errorf("got %s in the metrics, want nothing of a request", secret)
 		}
 	}
 }
 
 func TestProfilesAreLocalOnly(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	other, err := httpedge.New(quiet(st))
 	if err != nil {
 		t.Fatal(err)
@@ -272,12 +268,12 @@ func TestProfilesAreLocalOnly(t *testing.T) {
 	port := fmt.Sprint(":", admin.Addr().(*net.TCPAddr).Port)
 	for path, status := range map[string]int{"/debug/pprof": 404, "/debug/pprof/heap": 404,
 		"/healthz": 200, "/metrics": 200} {
-		if a := send(t, st, "GET", "http://127.0.0.1"+port+path, ""); a.status != status {
-			t.Errorf("%s: got %d on an open listener, want %d", path, a.status, status)
+		if a := st.Send(t, "GET", "http://127.0.0.1"+port+path, ""); a.Status != status {
+			t.Errorf("%s: got %d on an open listener, want %d", path, a.Status, status)
 		}
 	}
 	st.Client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stacktest.Patience)
 	defer cancel()
 	if err := other.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -289,7 +285,7 @@ func TestProfilesAreLocalOnly(t *testing.T) {
 
 // A page of another site cannot read profiles by a name that leads to this machine.
 func TestProfilesAreForLocalHosts(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	for host, status := range map[string]int{
 		"127.0.0.1:8081": 200, "localhost": 200, "LocalHost:80": 200, "[::1]:8081": 200,
 		"evil.example": 404, "localhost.evil.example:8081": 404, "127.0.0.1.evil.example": 404,
@@ -304,28 +300,28 @@ func TestProfilesAreForLocalHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := read(t, res); a.status != status {
-			t.Errorf("%s: got %d, want %d", host, a.status, status)
+		if a := stacktest.ReadResponse(t, res); a.Status != status {
+			t.Errorf("%s: got %d, want %d", host, a.Status, status)
 		}
 	}
 }
 
 func TestMetricsToken(t *testing.T) {
 	const token = "correct-horse-battery"
-	st := start(t, func(c *stack.Config) { c.MetricsToken = token })
+	st := stacktest.NewLookups(t, func(c *stack.Config) { c.MetricsToken = token })
 	for sent, status := range map[string]int{"": 401, "Bearer " + token: 200, "Basic x": 401,
 		"Bearer " + token + "x": 401, "Bearer x": 401} {
 		var headers []string
 		if sent != "" {
 			headers = []string{"Authorization", sent}
 		}
-		a := send(t, st, "GET", st.AdminURL+"/metrics", "", headers...)
-		if a.status != status || (status == 401) != (a.header.Get("Www-Authenticate") != "") {
-			t.Errorf("%q: got %d %v, want %d", sent, a.status, a.header, status)
+		a := st.Send(t, "GET", st.AdminURL+"/metrics", "", headers...)
+		if a.Status != status || (status == 401) != (a.Header.Get("Www-Authenticate") != "") {
+			t.Errorf("%q: got %d %v, want %d", sent, a.Status, a.Header, status)
 		}
 	}
-	if a := send(t, st, "GET", st.AdminURL+"/healthz", ""); a.status != 200 {
-		t.Errorf("got %d for /healthz without a token, want 200", a.status)
+	if a := st.Send(t, "GET", st.AdminURL+"/healthz", ""); a.Status != 200 {
+		t.Errorf("got %d for /healthz without a token, want 200", a.Status)
 	}
 }
 
@@ -342,8 +338,8 @@ func TestStrictTransportSecurity(t *testing.T) {
 		st   *stacktest.Stack
 		want string
 	}{
-		"in the clear":    {start(t), ""},
-		"TLS":             {start(t, secure), year},
+		"in the clear":    {stacktest.NewLookups(t), ""},
+		"TLS":             {stacktest.NewLookups(t, secure), year},
 		"https issuer":    {stacktest.NewIdentity(t, issuer("https://id.example.com")).Stack, year},
 		"http issuer":     {stacktest.NewIdentity(t).Stack, ""},
 		"https localhost": {stacktest.NewIdentity(t, issuer("https://localhost")).Stack, ""},
@@ -351,20 +347,20 @@ func TestStrictTransportSecurity(t *testing.T) {
 		test.st.Client.Transport = &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 		for _, path := range []string{"/api/lookup?q=8.8.8.8", "/nowhere"} {
-			if got := get(t, test.st, path).header.Get("Strict-Transport-Security"); got != test.want {
+			if got := test.st.Get(t, path).Header.Get("Strict-Transport-Security"); got != test.want {
 				t.Errorf("%s: %s: got %q, want %q", name, path, got, test.want)
 			}
 		}
-		if a := send(t, test.st, "GET", test.st.AdminURL+"/healthz", ""); a.status != 200 ||
-			a.header.Get("Strict-Transport-Security") != "" {
-			t.Errorf("%s: got %d %v from the admin server, want 200 without it", name, a.status,
-				a.header)
+		if a := test.st.Send(t, "GET", test.st.AdminURL+"/healthz", ""); a.Status != 200 ||
+			a.Header.Get("Strict-Transport-Security") != "" {
+			t.Errorf("%s: got %d %v from the admin server, want 200 without it", name, a.Status,
+				a.Header)
 		}
 	}
 }
 
 func TestServeReturnsListenerErrors(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	server, err := httpedge.New(quiet(st))
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +372,7 @@ func TestServeReturnsListenerErrors(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	if _, err := httpedge.New(quiet(st)); err != nil {
 		t.Errorf("got %v, want a server", err)
 	}

@@ -15,6 +15,8 @@ import (
 	"gatehouse/cmd/stack/stacktest"
 )
 
+const streamHead = "POST /api/stream HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+
 // countedStream is a stream of n different addresses, from the first one on.
 func countedStream(first, n int) string {
 	var body strings.Builder
@@ -25,14 +27,14 @@ func countedStream(first, n int) string {
 }
 
 // unread sends a stream over a connection without buffers and reads the first byte of its response.
-func unread(t *testing.T, st *stacktest.Stack, request string) *raw {
+func unread(t *testing.T, st *stacktest.Stack, request string) *stacktest.Conn {
 	t.Helper()
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close() })
 	go func() { _ = st.Server.ServeConn(server) }() // it fails when the test closes the connection
-	conn := &raw{client, t, bufio.NewReaderSize(client, 16)}
-	conn.say(request)
-	if _, err := conn.r.Peek(1); err != nil {
+	conn := &stacktest.Conn{Conn: client, T: t, R: bufio.NewReaderSize(client, 16)}
+	conn.Say(request)
+	if _, err := conn.R.Peek(1); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -42,10 +44,10 @@ func unread(t *testing.T, st *stacktest.Stack, request string) *raw {
 // are served.
 func TestSlowReaders(t *testing.T) {
 	const streams, queries = 1000, 500
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	request := countedStream(0, queries)
 	unread(t, st, request).Close()
-	before, conns := heap(), make([]*raw, streams)
+	before, conns := heap(), make([]*stacktest.Conn, streams)
 	for i := range conns {
 		conns[i] = unread(t, st, request)
 	}
@@ -53,11 +55,11 @@ func TestSlowReaders(t *testing.T) {
 		t.Errorf("got %d KiB held for each stream, want 160 at most", held/streams>>10)
 	}
 	for i := range 100 {
-		if a := get(t, st, fmt.Sprintf("/api/lookup?q=9.0.0.%d", i)); a.status != 200 {
-			t.Errorf("got %d for another caller, want 200", a.status)
+		if a := st.Get(t, fmt.Sprintf("/api/lookup?q=9.0.0.%d", i)); a.Status != 200 {
+			t.Errorf("got %d for another caller, want 200", a.Status)
 		}
 	}
-	streamed(t, conns[streams-1].hear(), queries, 0)
+	conns[streams-1].Hear().StreamLines(t, queries, 0)
 }
 
 func heap() uint64 {
@@ -70,20 +72,20 @@ func heap() uint64 {
 // A client that takes nothing loses its connection after the write timeout.
 func TestStreamToNobody(t *testing.T) {
 	provider := stacktest.NewProvider()
-	st := start(t, withProvider(provider),
+	st := stacktest.NewLookups(t, stacktest.WithProvider(provider),
 		func(c *stack.Config) { c.WriteTimeout = 50 * time.Millisecond })
-	conn := dial(t, st)
+	conn := st.Dial(t)
 	if err := conn.Conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
-	conn.say(countedStream(0, 30_000))
+	conn.Say(countedStream(0, 30_000))
 	awaitBusy(t, st, 0)
 	if provider.Asked("8.0.117.47") != 0 {
 		t.Error("got the last query asked for nobody, want an end before it")
 	}
 	sentOf := regexp.MustCompile(`"route":"/api/stream".*"bytes":(\d+)`)
 	var line []string
-	for end := time.Now().Add(patience); line == nil && time.Now().Before(end); {
+	for end := time.Now().Add(stacktest.Patience); line == nil && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 		line = sentOf.FindStringSubmatch(st.Log.String())
 	}
@@ -99,10 +101,10 @@ func TestStreamToNobody(t *testing.T) {
 // A client that leaves ends the work for its stream.
 func TestStreamOfAClientThatLeaves(t *testing.T) {
 	provider := stacktest.NewProvider()
-	st := start(t, withProvider(provider))
-	conn := dial(t, st)
-	conn.say(countedStream(0, 30_000))
-	if _, err := conn.r.ReadString('\n'); err != nil {
+	st := stacktest.NewLookups(t, stacktest.WithProvider(provider))
+	conn := st.Dial(t)
+	conn.Say(countedStream(0, 30_000))
+	if _, err := conn.R.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.Conn.(*net.TCPConn).SetLinger(0); err != nil {
@@ -118,7 +120,7 @@ func TestStreamOfAClientThatLeaves(t *testing.T) {
 // TestStreamsHoldABoundedMemory leaves little room for bodies: a stream that does not fit is refused,
 // and its bytes are given back, as those of one that is served are.
 func TestStreamsHoldABoundedMemory(t *testing.T) {
-	st := start(t)
+	st := stacktest.NewLookups(t)
 	const room = 1<<20 + 512<<10 // for one body and what an arrival holds beyond it
 	if !st.Server.TakeStreamRoom(room) {
 		t.Fatal("got no room, want all")
@@ -131,21 +133,21 @@ func TestStreamsHoldABoundedMemory(t *testing.T) {
 		t.Errorf("got %d bytes held by a stream of a MiB, want a MiB and a quarter at most", n)
 	}
 	for range 3 {
-		a := postStream(t, st, "text/plain", body)
-		a.fails(t, 503, "overloaded", "")
-		a.has(t, "Retry-After", "1")
+		a := st.PostStream(t, "text/plain", body)
+		a.Fails(t, 503, "overloaded", "")
+		a.Has(t, "Retry-After", "1")
 	}
-	streamed(t, postStream(t, st, "text/plain", "8.8.8.8\n"), 1, 0) // it needs no room
-	if a := postBulk(t, st, bulkOf(t, "8.8.8.8")); a.status != 200 {
-		t.Errorf("got %d for a bulk request, want 200", a.status)
+	st.PostStream(t, "text/plain", "8.8.8.8\n").StreamLines(t, 1, 0) // it needs no room
+	if a := st.PostBulk(t, stacktest.BulkBody(t, "8.8.8.8")); a.Status != 200 {
+		t.Errorf("got %d for a bulk request, want 200", a.Status)
 	}
-	streamed(t, held.hear(), 256, 256)
-	held.say(lookup) // the room is free when the connection goes on
-	held.hear()
+	held.Hear().StreamLines(t, 256, 256)
+	held.Say(lookup) // the room is free when the connection goes on
+	held.Hear()
 	st.Client.CloseIdleConnections()
 	awaitBusy(t, st, 0)
 	if n := st.Server.StreamRoom() - taken; n > 64<<10 {
 		t.Errorf("got %d bytes held after the streams, want none", n)
 	}
-	streamed(t, postStream(t, st, "text/plain", body), 256, 256)
+	st.PostStream(t, "text/plain", body).StreamLines(t, 256, 256)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // certificate writes a fresh pair for 127.0.0.1 to the files, one after the other.
@@ -68,15 +69,15 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, "first", certFile, keyFile)
-	st := start(t, func(c *stack.Config) { c.CertFile, c.KeyFile = certFile, keyFile })
+	st := stacktest.NewLookups(t, func(c *stack.Config) { c.CertFile, c.KeyFile = certFile, keyFile })
 	st.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		DisableKeepAlives: true}
-	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
-		t.Errorf("got %d over TLS, want 200", a.status)
+	if a := st.Get(t, "/api/lookup?q=8.8.8.8"); a.Status != 200 {
+		t.Errorf("got %d over TLS, want 200", a.Status)
 	}
-	a := send(t, st, "POST", st.URL+"/api/bulk", strings.Repeat(" ", 600<<10), "Content-Type",
+	a := st.Send(t, "POST", st.URL+"/api/bulk", strings.Repeat(" ", 600<<10), "Content-Type",
 		"application/json")
-	a.fails(t, 413, "payload_too_large", "")
+	a.Fails(t, 413, "payload_too_large", "")
 	address := strings.TrimPrefix(st.URL, "https://")
 	if _, err := presented(t, address, tls.VersionTLS11); err == nil {
 		t.Error("got a connection of TLS 1.1, want none")
@@ -119,7 +120,7 @@ func await(t *testing.T, what string, ok func() bool, address string) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(stacktest.Patience); time.Now().Before(end); {
 		if _, err := presented(t, address, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +129,7 @@ func await(t *testing.T, what string, ok func() bool, address string) {
 		}
 		<-tick.C
 	}
-	t.Errorf("got no %s within %v", what, patience)
+	t.Errorf("got no %s within %v", what, stacktest.Patience)
 }
 
 // A client that is silent, or speaks no TLS, holds up nobody.
@@ -136,7 +137,7 @@ func TestTLSWithBadClients(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, "first", certFile, keyFile)
-	st := start(t, func(c *stack.Config) {
+	st := stacktest.NewLookups(t, func(c *stack.Config) {
 		c.CertFile, c.KeyFile, c.MaxConnections, c.ReadTimeout = certFile, keyFile, 3,
 			300*time.Millisecond
 	})
@@ -155,7 +156,7 @@ func TestTLSWithBadClients(t *testing.T) {
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(stacktest.Patience); time.Now().Before(end); {
 		if _, err := presented(t, address, 0); err == nil {
 			return
 		}

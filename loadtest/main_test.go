@@ -1,11 +1,12 @@
 package loadtest_test
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"gatehouse/loadtest/lab"
 )
 
 // gatehouse is the program that scenarios are tried with.
@@ -20,12 +21,8 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	gatehouse = filepath.Join(dir, "gatehouse")
-	build := exec.Command("go", "build", "-trimpath", "-o", gatehouse, "gatehouse/cmd/gatehouse")
-	// As make build does, so that Go compiles once for both.
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build gatehouse: %v\n%s", err, text)
+	if gatehouse, err = lab.Build(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

@@ -14,11 +14,3 @@ func preciseSleep(d time.Duration) {
 		return // woken early: the caller looks at the clock
 	}
 }
-
-// ownProcessGroup starts a process in its own group, so that Ctrl-C in a terminal does not reach
-// it: its figures are needed until the end. The kernel kills the process when the thread that
-// started it ends. Go keeps that thread until this program ends, unless a goroutine that is locked
-// to the thread ends.
-func ownProcessGroup() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}

@@ -154,7 +154,15 @@ func (n *node) count(k int, r partition.Report, request bool) (bool, int, time.D
 	w := &n.windows[k]
 	w.Hold(p.Epoch, p.Claimed, clock)
 	w.Add(r, p.Claimed, clock)
-	allowed := request && w.Count(n.world.limit, clock)
+	allowed := false
+	if request {
+		if w.Over(clock) {
+			*w = partition.Window{Epoch: w.Epoch, Opened: clock}
+		}
+		if allowed = w.Used < n.world.limit; allowed {
+			w.Used++
+		}
+	}
 	return allowed, w.Used, clock - w.Opened
 }
 

@@ -205,20 +205,6 @@ func TestLateReplyChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWindowCountsUpToTheLimit(t *testing.T) {
-	w, now := partition.Window{}, time.Hour
-	w.Hold(4, 4, now)
-	for i := range 5 {
-		if got := w.Count(3, now); got != (i < 3) {
-			t.Errorf("request %d: allowed %v", i, got)
-		}
-		now += time.Second
-	}
-	if now = time.Hour + partition.Length; !w.Count(3, now) || w.Used != 1 || w.Opened != now {
-		t.Errorf("after the window: got %+v, want a new one", w)
-	}
-}
-
 // A holder of a claimed partition rebuilds what its predecessor has counted from those who asked.
 func TestWindowIsRebuiltOnce(t *testing.T) {
 	now := time.Hour

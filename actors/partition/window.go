@@ -141,15 +141,3 @@ func (w *Window) Inherit(moved Window, epoch, claimed int64, clock time.Duration
 	*w = Window{Opened: moved.Opened, Used: moved.Used, Rebuilt: moved.Rebuilt, Epoch: epoch}
 	w.Add(own, claimed, clock)
 }
-
-// Count reports whether the holder allows a request, and counts it then.
-func (w *Window) Count(limit int, clock time.Duration) bool {
-	if w.Over(clock) {
-		*w = Window{Epoch: w.Epoch, Opened: clock}
-	}
-	if w.Used >= limit {
-		return false
-	}
-	w.Used++
-	return true
-}

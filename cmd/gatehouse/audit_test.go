@@ -119,6 +119,7 @@ func TestAuditCommand(t *testing.T) {
 }
 
 func TestAuditReadsAllPages(t *testing.T) {
+	t.Parallel()
 	const event = `{"number":%d,"time":"2026-05-03T12:00:00.000Z","action":"sign_in","outcome":"ok",` +
 		`"user_id":%d,"client_id":null,"target":"\u001b[2J","details":[],"count":1,` +
 		`"actor":{"kind":"system","id":null},"request_id":null,"caller":null}`

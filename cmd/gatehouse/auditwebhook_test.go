@@ -133,7 +133,7 @@ func (s *fixture) changes(admin string, stop <-chan struct{}) (wait func()) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(20 * time.Millisecond):
+				case <-time.After(60 * time.Millisecond):
 				}
 				path := fmt.Sprintf("%s/admin/v1/clients/%s", admin, s.client.ClientID)
 				request, err := http.NewRequest(http.MethodPatch, path,
@@ -220,6 +220,7 @@ func TestAuditWebhookOfTwoServers(t *testing.T) {
 }
 
 func TestAuditWebhookSettings(t *testing.T) {
+	t.Parallel()
 	secret := "--audit-webhook-secret=" + webhookSecret
 	for _, row := range []struct {
 		args []string

@@ -70,6 +70,7 @@ func TestBackupBesideLoad(t *testing.T) {
 
 // TestBackupRefusals also checks that nothing is left of a backup that failed.
 func TestBackupRefusals(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	database := "sqlite:" + filepath.Join(folder, "g.db")
 	if got := runOnce(t, nil, "init", "--database-url", database); got.code != exitDone {

@@ -83,7 +83,7 @@ func (p *process) awaitSize(path string, size int64) {
 // reads the file of the last write that ended, and its answers are those of the upstream.
 func TestCacheFileOutlivesKills(t *testing.T) {
 	t.Parallel() // it mostly waits
-	const queries = 20_000
+	const queries = 8_000
 	p, base := startWithCache(t, "")
 	want := stream(t, base, 0, queries)
 	p.signal(t, syscall.SIGTERM)
@@ -116,7 +116,7 @@ func TestCacheFileOutlivesKills(t *testing.T) {
 		case round%2 == 0:
 			time.Sleep(rand.N(usual))
 		default:
-			p.awaitSize(file+".tmp", rand.Int64N(12<<20))
+			p.awaitSize(file+".tmp", rand.Int64N(queries*600))
 		}
 		if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
@@ -214,8 +214,8 @@ func TestDamagedCacheFile(t *testing.T) {
 		"other settings":   flip(version + 1),
 		"the last byte":    flip(len(whole) - 1),
 	}
-	for i := range 8 { // the unit tests try each bit
-		at := i*len(whole)/8 + rand.IntN(len(whole)/8)
+	for i := range 2 { // the unit tests try each bit
+		at := i*len(whole)/2 + rand.IntN(len(whole)/2)
 		damaged[fmt.Sprintf("a bit of byte %d", at)] = flip(at)
 		damaged[fmt.Sprintf("the first %d bytes", at)] = whole[:at]
 	}

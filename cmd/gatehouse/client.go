@@ -2,23 +2,43 @@ package main
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 )
+
+const pathClients = "/admin/v1/clients"
 
 // clientCommand is gatehouse client.
 type clientCommand struct {
 	Create       clientCreate       `cmd:"" help:"Register a client; its secret is shown once."`
 	List         clientList         `cmd:"" help:"List the clients."`
-	Show         clientShow         `cmd:"" help:"Show a client."`
+	Show         idCommand          `cmd:"" help:"Show a client."`
 	Update       clientUpdate       `cmd:"" help:"Change a client's registration."`
-	Approve      clientApprove      `cmd:"" help:"Approve a client for the scope detail-user."`
-	Unapprove    clientUnapprove    `cmd:"" help:"Withdraw the approval."`
+	Approve      idCommand          `cmd:"" help:"Approve a client for the scope detail-user."`
+	Unapprove    idCommand          `cmd:"" help:"Withdraw the approval."`
 	RotateSecret clientRotateSecret `cmd:"" help:"Give a client a second secret. The first stays valid until it is revoked."`
 	RevokeSecret clientRevokeSecret `cmd:"" help:"Revoke a client's secret: the older one, or a named one."`
-	Disable      clientDisable      `cmd:"" help:"Refuse a client and all its tokens."`
-	Enable       clientEnable       `cmd:"" help:"Accept a disabled client again."`
-	Delete       clientDelete       `cmd:"" help:"Delete a client and all its tokens."`
+	Disable      idCommand          `cmd:"" help:"Refuse a client and all its tokens."`
+	Enable       idCommand          `cmd:"" help:"Accept a disabled client again."`
+	Delete       idCommand          `cmd:"" help:"Delete a client and all its tokens."`
+}
+
+func newClientCommand() clientCommand {
+	command := func(name, method, step, about string) idCommand {
+		return idCommand{help: about + clientExample(name, ""), method: method,
+			collection: pathClients, step: step}
+	}
+	remove := command("delete", http.MethodDelete, "", "")
+	remove.done, remove.about = "deleted", func(id string) any { return map[string]any{"client_id": id} }
+	return clientCommand{
+		Show: command("show", http.MethodGet, "", "tokens_issued counts the access tokens that the server has issued to the client since the server started.\n"+
+			"last_used_at says when it issued the last one. With several servers, each knows only its own.\n\n"),
+		Approve: command("approve", http.MethodPost, "approve",
+			"Existing tokens of the client can read detailed profiles from then on.\n\n"),
+		Unapprove: command("unapprove", http.MethodPost, "unapprove", ""),
+		Disable:   command("disable", http.MethodPost, "disable", ""),
+		Enable:    command("enable", http.MethodPost, "enable", ""),
+		Delete:    remove,
+	}
 }
 
 // Help is shown by gatehouse client --help.
@@ -32,14 +52,6 @@ func clientExample(command, rest string) string {
 	return strings.TrimRight("Example:\n\n    client=$(gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --json |\n"+
 		"      sed -n 's/.*\"client_id\": \"\\(.*\\)\".*/\\1/p')\n"+
 		"    gatehouse client "+command+" --demo ./gatehouse-demo \"$client\" "+rest, " ")
-}
-
-func clientPath(id string, more ...string) string {
-	path := "/admin/v1/clients/" + url.PathEscape(id)
-	for _, m := range more {
-		path += "/" + url.PathEscape(m)
-	}
-	return path
 }
 
 type clientCreate struct {
@@ -86,7 +98,7 @@ func (c *clientCreate) Run(p *program) error {
 	if err := c.clientOptions.set(body); err != nil {
 		return err
 	}
-	response, err := r.call(http.MethodPost, "/admin/v1/clients", body)
+	response, err := r.call(http.MethodPost, pathClients, body)
 	if err != nil {
 		return err
 	}
@@ -130,29 +142,12 @@ func (c *clientList) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	return r.list("/admin/v1/clients", "clients", []column{
+	return r.list(pathClients, "clients", []column{
 		{"CLIENT ID", "client_id"}, {"NAME", "name"}, {"SCOPES", "scopes"}, {"PUBLIC", "public"},
 		{"OPERATOR", "operator"},
 		{"APPROVED", "detail_user_approved"}, {"DISABLED", "disabled"},
 		{"REGISTERED BY", "registered_by"},
 	})
-}
-
-type clientShow struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The client_id."`
-}
-
-// Help is shown by gatehouse client show --help.
-func (*clientShow) Help() string {
-	return "tokens_issued counts the access tokens that the server has issued to the client since the server started.\n" +
-		"last_used_at says when it issued the last one. With several servers, each knows only its own.\n\n" +
-		clientExample("show", "")
-}
-
-// Run shows a client.
-func (c *clientShow) Run(p *program) error {
-	return c.act(p, http.MethodGet, clientPath(c.ID), nil)
 }
 
 type clientUpdate struct {
@@ -198,5 +193,5 @@ func (c *clientUpdate) Run(p *program) error {
 	if len(body) == 0 {
 		return usagef("nothing to change: give at least one of the flags that --help lists")
 	}
-	return c.act(p, http.MethodPatch, clientPath(c.ID), body)
+	return c.act(p, http.MethodPatch, itemPath(pathClients, c.ID), body)
 }

@@ -96,6 +96,7 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 }
 
 func TestDemoPrintsDiscovery(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	p := start(t, nil, append([]string{"demo", "--dir", dir}, anyPorts...)...)
 	p.stderr.await(t, "msg=serving")

@@ -24,7 +24,7 @@ func (c *clientRotateSecret) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	response, err := r.call(http.MethodPost, clientPath(c.ID, "secrets"), nil)
+	response, err := r.call(http.MethodPost, itemPath(pathClients, c.ID, "secrets"), nil)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *clientRevokeSecret) Run(p *program) error {
 			return err
 		}
 	}
-	response, err := r.call(http.MethodDelete, clientPath(c.ID, "secrets", secret), nil)
+	response, err := r.call(http.MethodDelete, itemPath(pathClients, c.ID, "secrets", secret), nil)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *clientRevokeSecret) Run(p *program) error {
 
 // olderSecret returns the id of the older of a client's two secrets.
 func (r *remote) olderSecret(client string) (string, error) {
-	response, err := r.call(http.MethodGet, clientPath(client), nil)
+	response, err := r.call(http.MethodGet, itemPath(pathClients, client), nil)
 	if err != nil {
 		return "", err
 	}
@@ -84,73 +84,4 @@ func (r *remote) olderSecret(client string) (string, error) {
 		return "", errors.New("the client has only one secret: rotate-secret creates another")
 	}
 	return record.Secrets[0].ID, nil
-}
-
-type clientApprove struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The client_id."`
-}
-
-// Help is shown by gatehouse client approve --help.
-func (*clientApprove) Help() string {
-	return "Existing tokens of the client can read detailed profiles from then on.\n\n" +
-		clientExample("approve", "")
-}
-
-// Run approves a client.
-func (c *clientApprove) Run(p *program) error {
-	return c.act(p, http.MethodPost, clientPath(c.ID, "approve"), nil)
-}
-
-type clientUnapprove struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The client_id."`
-}
-
-// Help is shown by gatehouse client unapprove --help.
-func (*clientUnapprove) Help() string { return clientExample("unapprove", "") }
-
-// Run withdraws an approval.
-func (c *clientUnapprove) Run(p *program) error {
-	return c.act(p, http.MethodPost, clientPath(c.ID, "unapprove"), nil)
-}
-
-type clientDisable struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The client_id."`
-}
-
-// Help is shown by gatehouse client disable --help.
-func (*clientDisable) Help() string { return clientExample("disable", "") }
-
-// Run disables a client.
-func (c *clientDisable) Run(p *program) error {
-	return c.act(p, http.MethodPost, clientPath(c.ID, "disable"), nil)
-}
-
-type clientEnable struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The client_id."`
-}
-
-// Help is shown by gatehouse client enable --help.
-func (*clientEnable) Help() string { return clientExample("enable", "") }
-
-// Run enables a client.
-func (c *clientEnable) Run(p *program) error {
-	return c.act(p, http.MethodPost, clientPath(c.ID, "enable"), nil)
-}
-
-type clientDelete struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The client_id."`
-}
-
-// Help is shown by gatehouse client delete --help.
-func (*clientDelete) Help() string { return clientExample("delete", "") }
-
-// Run deletes a client.
-func (c *clientDelete) Run(p *program) error {
-	return c.end(p, http.MethodDelete, clientPath(c.ID), nil, "deleted",
-		map[string]any{"client_id": c.ID})
 }

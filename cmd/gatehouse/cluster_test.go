@@ -167,6 +167,7 @@ office        host-b:7946
 
 // TestClusterDrainNeedsAnotherNode drains the only node, and one whose lookups nobody else can take.
 func TestClusterDrainNeedsAnotherNode(t *testing.T) {
+	t.Parallel()
 	c := newClusterRows(t)
 	c.join(t, "a", partition.Up, "office", 0)
 	c.claim(t, "a", 0, 0, "geo/office")
@@ -246,6 +247,7 @@ func TestClusterDrain(t *testing.T) {
 }
 
 func TestClusterCommandsNeedPostgres(t *testing.T) {
+	t.Parallel()
 	sqlite := "--database-url=sqlite:" + filepath.Join(t.TempDir(), "g.db")
 	for _, args := range [][]string{{"cluster", "status", sqlite}, {"cluster", "drain", "a", sqlite}} {
 		failsOnce(t, args[1], runOnce(t, nil, args...), exitFailed, "--database-url",
@@ -258,6 +260,7 @@ func TestClusterCommandsNeedPostgres(t *testing.T) {
 
 // TestNodeNeedsSessions starts a node behind a pooler that gives each transaction another connection.
 func TestNodeNeedsSessions(t *testing.T) {
+	t.Parallel()
 	env := databaseEnv(t, pgtest.StartPooler(t, pgtest.Start(t), "transaction"))
 	got := runOnce(t, env, append([]string{"serve", "--roles=identity", "--cluster-listen=127.0.0.1:0"},
 		anyPorts...)...)

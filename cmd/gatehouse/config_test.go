@@ -44,6 +44,7 @@ func printed(t *testing.T, env []string, args ...string) map[string]settingRow {
 }
 
 func TestPrecedenceOfSettings(t *testing.T) {
+	t.Parallel()
 	yaml := write(t, "a.yaml", "cache-entries: 300\n")
 	toml := write(t, "a.toml", "cache-entries = 400\n")
 	env := []string{"GATEHOUSE_CACHE_ENTRIES=200"}
@@ -73,6 +74,7 @@ func TestPrecedenceOfSettings(t *testing.T) {
 }
 
 func TestListsOfSettings(t *testing.T) {
+	t.Parallel()
 	yaml := write(t, "a.yaml", "trusted-proxies: [10.0.0.0/8, 192.0.2.0/24]\n")
 	toml := write(t, "a.toml", "trusted-proxies = [\"10.0.0.0/8\", \"192.0.2.0/24\"]\n")
 	for _, test := range []struct {
@@ -96,6 +98,7 @@ func TestListsOfSettings(t *testing.T) {
 }
 
 func TestDefaultsThatDependOnTheProvider(t *testing.T) {
+	t.Parallel()
 	file := write(t, "city.mmdb", "")
 	for _, test := range []struct {
 		provider  string
@@ -118,6 +121,7 @@ func TestDefaultsThatDependOnTheProvider(t *testing.T) {
 }
 
 func TestEverySettingHasAVariableAndIsPrinted(t *testing.T) {
+	t.Parallel()
 	rows := printed(t, nil)
 	for _, s := range allSettings {
 		if _, ok := rows[s.name]; !ok {
@@ -420,6 +424,7 @@ func TestWrongSettings(t *testing.T) {
 }
 
 func TestConfigShowsNoSecret(t *testing.T) {
+	t.Parallel()
 	file := write(t, "a.yaml", "ip-api-key: "+secret+"\nip-provider: ip-api-pro\n")
 	for _, test := range []struct {
 		name      string
@@ -449,6 +454,7 @@ func TestConfigShowsNoSecret(t *testing.T) {
 }
 
 func TestDatabasePasswordIsNotShown(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{
 		"postgres://gatehouse:" + secret + "@db/gatehouse",
 		"postgres://db/gatehouse?password=" + secret,
@@ -463,6 +469,7 @@ func TestDatabasePasswordIsNotShown(t *testing.T) {
 }
 
 func TestMessengersAreShownWithoutPasswords(t *testing.T) {
+	t.Parallel()
 	rows := printed(t, []string{
 		"GATEHOUSE_MESSENGER=sms=https://me:" + secret + "@sms.example.com/hook?key=" + secret +
 			", smtps://me:" + secret + "@mail.example.com,log",
@@ -480,6 +487,7 @@ func TestMessengersAreShownWithoutPasswords(t *testing.T) {
 }
 
 func TestConfigRefusesWhatServeRefuses(t *testing.T) {
+	t.Parallel()
 	for name, value := range map[string]string{
 		"GATEHOUSE_DATABASE_URL": "postgres://me:" + secret + "@h/d?sslmode=bogus",
 		"GATEHOUSE_BASE_URL":     "https://id.example.com:99999",
@@ -494,6 +502,7 @@ func TestConfigRefusesWhatServeRefuses(t *testing.T) {
 }
 
 func TestPostgresURLsThatAreServed(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{"postgres://db/gatehouse",
 		"postgres://me@[::1]:5433/gatehouse?sslmode=verify-full",
 		"postgresql://a,b:5433/d?sslmode=disable"} {
@@ -504,6 +513,7 @@ func TestPostgresURLsThatAreServed(t *testing.T) {
 }
 
 func TestIssuerLosesItsSlash(t *testing.T) {
+	t.Parallel()
 	got := printed(t, nil, "--base-url=https://id.example.com/", "--listen=:8080")["base-url"]
 	if want := (settingRow{"base-url", "https://id.example.com", "flag"}); got != want {
 		t.Errorf("got %v, want %v", got, want)
@@ -511,12 +521,14 @@ func TestIssuerLosesItsSlash(t *testing.T) {
 }
 
 func TestIssuerIsOfNoConcernToLookUps(t *testing.T) {
+	t.Parallel()
 	if got := printed(t, nil, "--roles=geo", "--listen=:8080")["base-url"].Value; got != "" {
 		t.Errorf("got base-url %q, want none", got)
 	}
 }
 
 func TestNoDefaultScope(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"--default-scope="}, {"--default-scope=none"},
 		{"--config", write(t, "a.yaml", "default-scope: ''")}} {
 		if got := printed(t, nil, args...)["default-scope"].Value; got != "none" {
@@ -526,6 +538,7 @@ func TestNoDefaultScope(t *testing.T) {
 }
 
 func TestUnknownVariablesAreNamedOnly(t *testing.T) {
+	t.Parallel()
 	got := runOnce(t, []string{"GATEHOUSE_LISEN=" + secret, "GATEHOUSE_LISTEN=127.0.0.1:1",
 		"GATEHOUSE_CLIENT_ID=x", "GATEHOUSE_CLIENT_SECRET=x", "GATEHOUSE_ADMIN_URL=x", "OTHER=x"},
 		"config")
@@ -542,6 +555,7 @@ func TestUnknownVariablesAreNamedOnly(t *testing.T) {
 // TestDefaultsAreThoseOfTheStack compares the defaults of the flags with those that tests and
 // measuring programs run with.
 func TestDefaultsAreThoseOfTheStack(t *testing.T) {
+	t.Parallel()
 	environment := newEnvironment(nil)
 	p := &program{environment: environment, resolver: newResolver(environment)}
 	parser, err := newParser(p, io.Discard, func(int) {})

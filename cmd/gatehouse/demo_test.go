@@ -26,6 +26,7 @@ func readDemo(t *testing.T, dir string) demoFile {
 }
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "demo")
 	env := []string{"IP_PROVIDER=ip-api-pro",
 		"IP_API_BASE=http://127.0.0.1:1"} // settings of a server; a demo has its own upstream
@@ -80,6 +81,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoBelievesTheForwardingHeaderOfLoopback(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, nil, append([]string{"demo", "--dir", dir}, anyPorts...)...)
 	p.stderr.await(t, "msg=serving")
@@ -103,6 +105,7 @@ func TestDemoBelievesTheForwardingHeaderOfLoopback(t *testing.T) {
 }
 
 func TestDemoWithTheBudgetsOfTheFreeTier(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, nil, append([]string{"demo", "--dir", dir, "--sim-tier=free"}, anyPorts...)...)
 	p.stderr.await(t, "msg=serving")
@@ -114,6 +117,7 @@ func TestDemoWithTheBudgetsOfTheFreeTier(t *testing.T) {
 }
 
 func TestWrongFlagsOfADemo(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ flag, want string }{
 		{"--sim-tier=gold", "open or free"},
 		{"--sim-listen=here", "HOST:PORT"},

@@ -284,6 +284,7 @@ func TestDemoKeepsTokens(t *testing.T) {
 }
 
 func TestDemoFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "demo.json"), []byte(`{"user":`+secret),
 		0o600); err != nil {

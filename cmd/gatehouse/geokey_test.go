@@ -87,6 +87,7 @@ func TestGeoKey(t *testing.T) {
 
 // TestGeoKeyName refuses a name that the file could not have.
 func TestGeoKeyName(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, "geo-key", "data team")
 	if got := p.code(t); got != exitUsage || p.stdout.String() != "" {
 		t.Errorf("got code %d and %q, want %d and no key", got, p.stdout, exitUsage)

@@ -121,6 +121,7 @@ func TestUnusableKeyFile(t *testing.T) {
 }
 
 func TestUnusableKeyFileOfADemo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "gatehouse.db.key")
 	env := []string{"GATEHOUSE_KEY_FILE=/nowhere", "CREDENTIALS_DIRECTORY=" + t.TempDir()}
@@ -141,6 +142,7 @@ func TestUnusableKeyFileOfADemo(t *testing.T) {
 }
 
 func TestKeyFileOfPostgreSQLMustBeGiven(t *testing.T) {
+	t.Parallel()
 	env := []string{"GATEHOUSE_DATABASE_URL=" + databases["PostgreSQL"](t)}
 	failsOnce(t, "init", runOnce(t, env, "init"), exitUsage, "--key-file: ", "umask 077")
 	missing := filepath.Join(t.TempDir(), "no.key")
@@ -154,6 +156,7 @@ func TestKeyFileOfPostgreSQLMustBeGiven(t *testing.T) {
 // TestKeyFileFromSystemd finds the key file among the credentials of a service. Its group may read
 // it there.
 func TestKeyFileFromSystemd(t *testing.T) {
+	t.Parallel()
 	file := newKeyFile(t) // gatehouse.key
 	if err := os.Chmod(file, 0o440); err != nil {
 		t.Fatal(err)
@@ -327,6 +330,7 @@ func TestRotationThatDropsKeys(t *testing.T) {
 
 // TestConfirm asks a person at a terminal.
 func TestConfirm(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		typed string
 		yes   bool

@@ -146,12 +146,12 @@ func TestLookupResume(t *testing.T) {
 	t.Parallel()
 	t.Run("files", func(t *testing.T) {
 		t.Parallel()
-		database, input := lookupFiles(t, 50_000*(*interruptions))
+		database, input := lookupFiles(t, 20_000*(*interruptions))
 		testResume(t, "lookup", "--mmdb", database, "--file", input, "--column", "ip")
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
-		_, input := lookupFiles(t, 10_000*(*interruptions))
+		_, input := lookupFiles(t, 5_000*(*interruptions))
 		p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--roles=geo"}, anyPorts...)...)
 		listen, _ := p.ready(t)
 		testResume(t, "lookup", "--server", "http://"+listen, "--file", input, "--column", "ip")
@@ -358,6 +358,7 @@ func TestLookupOfHostileServer(t *testing.T) {
 }
 
 func TestOutageNotice(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	synctest.Test(t, func(*testing.T) {
 		notice := outageNotice(&out)

@@ -36,9 +36,9 @@ type commands struct {
 	Migrate  migrateCommand  `cmd:"" help:"Show the database's schema version, or bring it up to date."`
 	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a file, also while a server runs."`
 	Lookup   lookupCommand   `cmd:"" help:"Look up addresses and domains, one or files of millions."`
-	Client   clientCommand   `cmd:"" help:"Manage client applications."`
+	Client   clientCommand   `cmd:"" set:"id=The client_id." help:"Manage client applications."`
 	Resource resourceCommand `cmd:"" help:"Manage APIs that take access tokens of this service."`
-	User     userCommand     `cmd:"" help:"Manage users."`
+	User     userCommand     `cmd:"" set:"id=The user's id, a number." help:"Manage users."`
 	Keys     keysCommand     `cmd:"" help:"Manage the secret keys."`
 	GeoKey   geoKeyCommand   `cmd:"" help:"Make an API key for a caller of lookups."`
 	Cluster  clusterCommand  `cmd:"" help:"Show the nodes of a cluster, or drain one."`
@@ -97,7 +97,7 @@ func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error)
 		// The defaults that a demo sets for itself.
 		kong.Vars{"ptr": "", "trusted_proxies": "", "messenger": "", "log_format": "json"},
 	)
-	return kong.New(&commands{}, options...)
+	return kong.New(&commands{Client: newClientCommand(), User: newUserCommand()}, options...)
 }
 
 // usage prints the help of the program to stderr, since it was not requested.

@@ -136,6 +136,7 @@ func (l *lines) await(t *testing.T, part string) string {
 }
 
 func TestBareCommandPrintsUsage(t *testing.T) {
+	t.Parallel()
 	got := runOnce(t, nil)
 	if got.code != exitUsage || got.stdout != "" ||
 		!strings.Contains(got.stderr, "Usage: gatehouse") {
@@ -176,6 +177,7 @@ var remoteCommands = [][]string{
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command(binary, "version", "--json").Output()
 	if err != nil {
 		t.Fatal(err)

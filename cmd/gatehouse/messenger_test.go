@@ -29,6 +29,7 @@ var loggedCode = regexp.MustCompile(`code=(\d{6}) `)
 
 // TestDemoWritesCodesToItsLog registers by either channel with codes from the demo's log.
 func TestDemoWritesCodesToItsLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, nil, append([]string{"demo", "--dir", dir}, anyPorts...)...)
 	p.stderr.await(t, "msg=serving")
@@ -57,6 +58,7 @@ func TestDemoWritesCodesToItsLog(t *testing.T) {
 }
 
 func TestServeSendsCodesByWebhook(t *testing.T) {
+	t.Parallel()
 	bodies := make(chan []byte, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -106,6 +108,7 @@ func TestServeSendsCodesByWebhook(t *testing.T) {
 }
 
 func TestServeWithoutMessengerRegistersNobody(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	client := newClient(t, "")
@@ -122,6 +125,7 @@ func TestServeWithoutMessengerRegistersNobody(t *testing.T) {
 }
 
 func TestServeWarnsOfCodesInItsLog(t *testing.T) {
+	t.Parallel()
 	p := start(t, []string{"GATEHOUSE_MESSENGER=log"},
 		append([]string{"serve", "--roles=identity"}, anyPorts...)...)
 	p.ready(t)

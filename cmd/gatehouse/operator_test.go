@@ -370,6 +370,7 @@ func TestRemoteCommandsThatCannotWork(t *testing.T) {
 }
 
 func TestRemoteCommandsOverUnixSockets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	demo := filepath.Join(dir, "demo")
 	p := start(t, nil, "demo", "--dir", demo, "--listen=unix:"+dir+"/p",
@@ -391,6 +392,7 @@ func TestRemoteCommandsOverUnixSockets(t *testing.T) {
 }
 
 func TestMigrateAndInit(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "g.db")
 	database := "--database-url=sqlite:" + path
 	refused := runOnce(t, nil, append([]string{"serve", "--roles=identity", "--migrate=false",
@@ -434,6 +436,7 @@ func TestMigrateAndInit(t *testing.T) {
 
 // TestDatabaseOfANewerGatehouse marks a database as migrated by a newer program.
 func TestDatabaseOfANewerGatehouse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "gatehouse.db")
 	database := "--database-url=sqlite:" + path
@@ -463,6 +466,7 @@ func TestDatabaseOfANewerGatehouse(t *testing.T) {
 }
 
 func TestSecondServerOnOneFileIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	args := append([]string{"serve", "--roles=identity", "--database-url=sqlite:" + dir + "/g.db"},
 		anyPorts...)
@@ -483,6 +487,7 @@ func TestSecondServerOnOneFileIsRefused(t *testing.T) {
 // TestServersOnOnePostgreSQL starts two servers. A client that is registered at one is known at the
 // other, and the second one warns.
 func TestServersOnOnePostgreSQL(t *testing.T) {
+	t.Parallel()
 	env := databaseEnv(t, pgtest.Start(t))
 	serve := append([]string{"serve", "--roles=identity"}, anyPorts...)
 	first := decode[operator](t, runOnce(t, env, "init", "--json"))
@@ -507,6 +512,7 @@ func TestServersOnOnePostgreSQL(t *testing.T) {
 }
 
 func TestRolesOfAServer(t *testing.T) {
+	t.Parallel()
 	for role, want := range map[string][2]int{"identity": {200, 404}, "geo": {404, 200}} {
 		p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--roles=" + role},
 			anyPorts...)...)
@@ -523,6 +529,7 @@ func TestRolesOfAServer(t *testing.T) {
 // TestReadOnlyDatabaseIsNamed checks that a program that cannot write names the setting at its
 // start.
 func TestReadOnlyDatabaseIsNamed(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t)
 	env := []string{"GATEHOUSE_KEY_FILE=" + newKeyFile(t)}
 	if got := runOnce(t, env, "init", "--database-url="+url); got.code != exitDone {

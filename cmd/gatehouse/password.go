@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -62,6 +61,3 @@ func readPassword(r io.Reader) (string, error) {
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
 }
-
-// userNumber is a user's id as JSON has it.
-func userNumber(id string) json.Number { return json.Number(id) }

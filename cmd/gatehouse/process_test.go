@@ -172,6 +172,7 @@ func (u *slowUpstream) await(t *testing.T) {
 }
 
 func TestServeAnswersFromItsSimulator(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"serve", "--ip-provider=sim"}, anyPorts...)...)
 	listen, admin := p.ready(t)
 	client := newClient(t, "")
@@ -192,6 +193,7 @@ func TestServeAnswersFromItsSimulator(t *testing.T) {
 }
 
 func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
+	t.Parallel()
 	upstream := newSlowUpstream(t)
 	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL},
 		append([]string{"serve"}, anyPorts...)...)
@@ -245,6 +247,7 @@ func TestTrustedPeers(t *testing.T) {
 // TestSIGHUP changes the settings file of a server: the log level is in force at once, what needs a
 // restart is named, and a wrong file changes nothing.
 func TestSIGHUP(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "gatehouse.yaml")
 	set := func(text string) {
 		t.Helper()
@@ -293,6 +296,7 @@ func TestSIGHUP(t *testing.T) {
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	upstream := newSlowUpstream(t)
 	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL},
 		append([]string{"serve"}, anyPorts...)...)
@@ -315,6 +319,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestDrainDelayServesOn(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--drain-delay=1m"},
 		anyPorts...)...)
 	listen, admin := p.ready(t)
@@ -332,6 +337,7 @@ func TestDrainDelayServesOn(t *testing.T) {
 }
 
 func TestServeOnUnixSockets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	public, admin := filepath.Join(dir, "public.sock"), filepath.Join(dir, "admin.sock")
 	p := start(t, nil, "serve", "--ip-provider=sim", "--listen=unix:"+public,
@@ -358,6 +364,7 @@ func TestServeOnUnixSockets(t *testing.T) {
 }
 
 func TestListenerThatCannotBeBound(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -375,6 +382,7 @@ func TestListenerThatCannotBeBound(t *testing.T) {
 }
 
 func TestWarningsOfAStart(t *testing.T) {
+	t.Parallel()
 	p := start(t, []string{"GATEHOUSE_PORT=tcp://" + secret, "IP_API_KEY=" + secret},
 		append([]string{"serve"}, anyPorts...)...)
 	p.ready(t)

@@ -25,6 +25,7 @@ func fakeServer(t *testing.T, admin http.HandlerFunc) []string {
 }
 
 func TestListsGoOnToTheLastPage(t *testing.T) {
+	t.Parallel()
 	pages := map[string]string{
 		"":  `{"users":[{"id":1,"name":"Ada"},{"id":2,"name":"Eve\u001b[2J"}],"next":"2"}`,
 		"2": `{"users":[{"id":9007199254740991,"name":null}],"next":""}`,
@@ -48,6 +49,7 @@ func TestListsGoOnToTheLastPage(t *testing.T) {
 
 // TestUnexpectedResponses has another server in place of the admin API.
 func TestUnexpectedResponses(t *testing.T) {
+	t.Parallel()
 	for name, admin := range map[string]http.HandlerFunc{
 		"no JSON": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
 		"another JSON": func(w http.ResponseWriter,
@@ -82,6 +84,7 @@ func TestUnexpectedResponses(t *testing.T) {
 
 // TestRequestIDOfFailure prints the id that the message asks people to give.
 func TestRequestIDOfFailure(t *testing.T) {
+	t.Parallel()
 	env := fakeServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Request-Id", "4f2a")
 		w.WriteHeader(http.StatusServiceUnavailable)

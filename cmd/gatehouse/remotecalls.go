@@ -22,9 +22,43 @@ func (f *remoteFlags) act(p *program, method, path string, body any) error {
 	return r.show(response)
 }
 
+// idCommand is a command that makes one call about the client or the user with an id.
+type idCommand struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"${id}"`
+
+	help, method, collection string
+	step                     string              // last part of the path; "" = none
+	done                     string              // printed if the response is empty; "" = it is a record
+	about                    func(id string) any // what --json prints in its place
+}
+
+// Help is shown by --help of the command.
+func (c *idCommand) Help() string { return c.help }
+
+// Run makes the call.
+func (c *idCommand) Run(p *program) error {
+	path := itemPath(c.collection, c.ID)
+	if c.step != "" {
+		path += "/" + c.step
+	}
+	if c.done == "" {
+		return c.act(p, c.method, path, nil)
+	}
+	return c.end(p, c.method, path, nil, c.done, c.about(c.ID))
+}
+
+// itemPath returns the path of a member of a collection in the admin API, or of what is below it.
+func itemPath(collection, id string, more ...string) string {
+	for _, part := range slices.Insert(more, 0, id) {
+		collection += "/" + url.PathEscape(part)
+	}
+	return collection
+}
+
 // end makes one call whose response is empty. It prints done, or about with --json.
 func (f *remoteFlags) end(p *program, method, path string, body any, done string,
-	about map[string]any) error {
+	about any) error {
 	r, err := f.connect(p)
 	if err != nil {
 		return err

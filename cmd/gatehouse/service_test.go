@@ -168,6 +168,7 @@ http {
 // TestUnixSocketBehindNginx serves on a socket that nginx reaches as another user, by its group,
 // and restarts the server behind it.
 func TestUnixSocketBehindNginx(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/nginx"); err != nil {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestSimIsAnUpstreamForServe(t *testing.T) {
+	t.Parallel()
 	upstream := start(t, nil, "sim", "--listen=127.0.0.1:0", "--tier=free", "--singles=7",
 		"--fault=status,status=503,rate=0.5,times=0")
 	_, base, _ := strings.Cut(strings.TrimSpace(upstream.stdout.await(t, "interface at ")), " at ")
@@ -46,6 +47,7 @@ func TestSimIsAnUpstreamForServe(t *testing.T) {
 }
 
 func TestWrongFlagsOfTheSimulator(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ flag, want string }{
 		{"--tier=gold", "open, free or pro"},
 		{"--latency=fast", "--latency"},

@@ -47,6 +47,7 @@ func newCertificate(t *testing.T) (cert, key string, trusted *x509.CertPool) {
 }
 
 func TestDemoOverTLS(t *testing.T) {
+	t.Parallel()
 	cert, key, trusted := newCertificate(t)
 	dir := filepath.Join(t.TempDir(), "demo")
 	p := start(t, []string{"GATEHOUSE_TLS_CERT=" + cert},

@@ -52,10 +52,24 @@ func (s *fixture) shows(t *testing.T, base, path, token string, want int) {
 	}
 }
 
-func TestOneCodeAtTwoServers(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, pgtest.Start(t))
-	bases := []string{s.base, s.secondServer(t)}
+// TestTwoServers makes requests at two servers on one database.
+func TestTwoServers(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newFixture(t, pgtest.Start(t), "--refresh-grace=0s")
+	other := s.secondServer(t)
+	for _, part := range []struct {
+		name string
+		test func(t *testing.T, s *fixture, other string)
+	}{
+		{"one code", testOneCode}, {"changes", testChanges}, {"rotated keys", testRotatedKeys},
+		{"refresh", testRefresh}, {"consent", testConsent},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, s, other) })
+	}
+}
+
+func testOneCode(t *testing.T, s *fixture, other string) {
+	bases := []string{s.base, other}
 	for range 3 {
 		code, err := s.browser.code(s.base)
 		if err != nil {
@@ -90,12 +104,9 @@ func TestOneCodeAtTwoServers(t *testing.T) {
 	}
 }
 
-// TestChangesReachTheOtherServer changes a token, its client or its user at one server while both
+// testChanges changes a token, its client or its user at one server while both
 // have the token in memory.
-func TestChangesReachTheOtherServer(t *testing.T) {
-	t.Parallel() // it mostly waits
-	s := newFixture(t, pgtest.Start(t))
-	other := s.secondServer(t)
+func testChanges(t *testing.T, s *fixture, other string) {
 	token := s.tokens(t).AccessToken
 	steps := []struct {
 		what, path string // of the change; "" = none
@@ -132,11 +143,9 @@ func TestChangesReachTheOtherServer(t *testing.T) {
 	s.shows(t, other, "/api/user", token, http.StatusUnauthorized)
 }
 
-// TestConsentAtTwoServers sends the consent form of one server to the other. Cookies are the same
+// testConsent sends the consent form of one server to the other. Cookies are the same
 // for all ports.
-func TestConsentAtTwoServers(t *testing.T) {
-	s := newFixture(t, pgtest.Start(t))
-	other := s.secondServer(t)
+func testConsent(t *testing.T, s *fixture, other string) {
 	s.browser.query.Set("prompt", "consent")
 	fields := url.Values{"decision": {"allow"}}
 	target := fillIn(t, s.browser.open(t, http.MethodGet,
@@ -159,11 +168,9 @@ func TestConsentAtTwoServers(t *testing.T) {
 	s.browser.consent(t, again)
 }
 
-// TestKeysRotatedAtOneServer checks that neither server ever refuses a token of the other.
-func TestKeysRotatedAtOneServer(t *testing.T) {
-	t.Parallel() // it mostly waits
-	s := newFixture(t, pgtest.Start(t))
-	bases := []string{s.base, s.secondServer(t)}
+// testRotatedKeys checks that neither server ever refuses a token of the other.
+func testRotatedKeys(t *testing.T, s *fixture, other string) {
+	bases := []string{s.base, other}
 	old := s.tokens(t).AccessToken
 	if status, body, err := s.manage(http.MethodPost, "/keys/rotate", nil); err != nil ||
 		status != http.StatusOK {
@@ -192,11 +199,8 @@ func TestKeysRotatedAtOneServer(t *testing.T) {
 	}
 }
 
-// TestRefreshAtTwoServers checks that a token used at one server is used at the other at once.
-func TestRefreshAtTwoServers(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, pgtest.Start(t), "--refresh-grace=0s")
-	other := s.secondServer(t)
+// testRefresh checks that a token used at one server is used at the other at once.
+func testRefresh(t *testing.T, s *fixture, other string) {
 	first := s.tokens(t)
 	second, err := s.postAt(other, "/oauth/token", s.rotation(first.RefreshToken))
 	if err != nil || second.status != http.StatusOK {

@@ -20,6 +20,7 @@ func refusing(t *testing.T, status int) (url string, count *atomic.Int64) {
 }
 
 func TestBreakerSettingsReachTheService(t *testing.T) {
+	t.Parallel()
 	url, count := refusing(t, http.StatusInternalServerError)
 	p := start(t, []string{"IP_PROVIDER=sim", "IP_API_BASE=" + url, "GATEHOUSE_BREAKER_FAILURES=2",
 		"GATEHOUSE_BREAKER_COOLDOWN=1h"},
@@ -38,6 +39,7 @@ func TestBreakerSettingsReachTheService(t *testing.T) {
 }
 
 func TestForbiddenHoldReachesTheService(t *testing.T) {
+	t.Parallel()
 	url, count := refusing(t, http.StatusForbidden)
 	p := start(t, []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret, "IP_API_BASE=" + url,
 		"GATEHOUSE_FORBIDDEN_HOLD=17m"},

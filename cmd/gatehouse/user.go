@@ -1,34 +1,45 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
-	"net/url"
 )
+
+const pathUsers = "/admin/v1/users"
 
 // userCommand is gatehouse user.
 type userCommand struct {
 	Create        userCreate        `cmd:"" help:"Create an account."`
 	List          userList          `cmd:"" help:"List the users."`
-	Show          userShow          `cmd:"" help:"Show a user."`
+	Show          idCommand         `cmd:"" help:"Show a user."`
 	Update        userUpdate        `cmd:"" help:"Change a user's profile."`
-	Disable       userDisable       `cmd:"" help:"Refuse a user and all tokens for that user."`
-	Enable        userEnable        `cmd:"" help:"Accept a disabled user again."`
-	Delete        userDelete        `cmd:"" help:"Delete a user and all data of that user."`
+	Disable       idCommand         `cmd:"" help:"Refuse a user and all tokens for that user."`
+	Enable        idCommand         `cmd:"" help:"Accept a disabled user again."`
+	Delete        idCommand         `cmd:"" help:"Delete a user and all data of that user."`
 	ResetPassword userResetPassword `cmd:"" help:"Set a new password, and end all sessions and tokens."`
-	RevokeTokens  userRevokeTokens  `cmd:"" help:"Revoke all tokens of a user."`
+	RevokeTokens  idCommand         `cmd:"" help:"Revoke all tokens of a user."`
 }
+
+func newUserCommand() userCommand {
+	command := func(name, id, method, step, done string) idCommand {
+		return idCommand{help: "Example:\n\n    gatehouse user " + name + " --demo ./gatehouse-demo " + id,
+			method: method, collection: pathUsers, step: step, done: done, about: aboutUser}
+	}
+	return userCommand{
+		Show:    command("show", "1", http.MethodGet, "", ""),
+		Disable: command("disable", "2", http.MethodPost, "disable", ""),
+		Enable:  command("enable", "2", http.MethodPost, "enable", ""),
+		Delete:  command("delete", "2", http.MethodDelete, "", "deleted"),
+		RevokeTokens: command("revoke-tokens", "1", http.MethodPost, "revoke-tokens",
+			"the tokens have ended"),
+	}
+}
+
+func aboutUser(id string) any { return map[string]any{"id": json.Number(id)} }
 
 // Help is shown by gatehouse user --help.
 func (*userCommand) Help() string {
 	return "Example:\n\n    gatehouse user list --demo ./gatehouse-demo\n    gatehouse user show --demo ./gatehouse-demo 1"
-}
-
-func userPath(id string, more string) string {
-	path := "/admin/v1/users/" + url.PathEscape(id)
-	if more != "" {
-		path += "/" + more
-	}
-	return path
 }
 
 // profileFlags are the parts of a profile that the command line can set; nil = not given.
@@ -89,7 +100,7 @@ func (c *userCreate) Run(p *program) error {
 	case given:
 		body["password"] = password
 	}
-	return c.act(p, http.MethodPost, "/admin/v1/users", body)
+	return c.act(p, http.MethodPost, pathUsers, body)
 }
 
 type userList struct{ remoteFlags }
@@ -105,25 +116,10 @@ func (c *userList) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	return r.list("/admin/v1/users", "users", []column{
+	return r.list(pathUsers, "users", []column{
 		{"ID", "id"}, {"NAME", "name"}, {"EMAIL", "email"}, {"PHONE", "phone_number"},
 		{"USERNAME", "username"}, {"DISABLED", "disabled"},
 	})
-}
-
-type userShow struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The user's id, a number."`
-}
-
-// Help is shown by gatehouse user show --help.
-func (*userShow) Help() string {
-	return "Example:\n\n    gatehouse user show --demo ./gatehouse-demo 1"
-}
-
-// Run shows a user.
-func (c *userShow) Run(p *program) error {
-	return c.act(p, http.MethodGet, userPath(c.ID, ""), nil)
 }
 
 type userUpdate struct {
@@ -146,53 +142,7 @@ func (c *userUpdate) Run(p *program) error {
 	if len(body) == 0 {
 		return usagef("nothing to change: give at least one of the flags that --help lists")
 	}
-	return c.act(p, http.MethodPatch, userPath(c.ID, ""), body)
-}
-
-type userDisable struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The user's id, a number."`
-}
-
-// Help is shown by gatehouse user disable --help.
-func (*userDisable) Help() string {
-	return "Example:\n\n    gatehouse user disable --demo ./gatehouse-demo 2"
-}
-
-// Run disables a user.
-func (c *userDisable) Run(p *program) error {
-	return c.act(p, http.MethodPost, userPath(c.ID, "disable"), nil)
-}
-
-type userEnable struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The user's id, a number."`
-}
-
-// Help is shown by gatehouse user enable --help.
-func (*userEnable) Help() string {
-	return "Example:\n\n    gatehouse user enable --demo ./gatehouse-demo 2"
-}
-
-// Run enables a user.
-func (c *userEnable) Run(p *program) error {
-	return c.act(p, http.MethodPost, userPath(c.ID, "enable"), nil)
-}
-
-type userDelete struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The user's id, a number."`
-}
-
-// Help is shown by gatehouse user delete --help.
-func (*userDelete) Help() string {
-	return "Example:\n\n    gatehouse user delete --demo ./gatehouse-demo 2"
-}
-
-// Run deletes a user.
-func (c *userDelete) Run(p *program) error {
-	return c.end(p, http.MethodDelete, userPath(c.ID, ""), nil, "deleted",
-		map[string]any{"id": userNumber(c.ID)})
+	return c.act(p, http.MethodPatch, itemPath(pathUsers, c.ID), body)
 }
 
 type userResetPassword struct {
@@ -215,24 +165,8 @@ func (c *userResetPassword) Run(p *program) error {
 	if !given {
 		return usagef("the new password must be given: --password-stdin, --password-file or --password")
 	}
-	return c.end(p, http.MethodPost, userPath(c.ID, "reset-password"),
+	return c.end(p, http.MethodPost, itemPath(pathUsers, c.ID, "reset-password"),
 		map[string]any{"password": password},
 		"the password is set; sessions and tokens have ended",
-		map[string]any{"id": userNumber(c.ID)})
-}
-
-type userRevokeTokens struct {
-	remoteFlags
-	ID string `arg:"" name:"id" help:"The user's id, a number."`
-}
-
-// Help is shown by gatehouse user revoke-tokens --help.
-func (*userRevokeTokens) Help() string {
-	return "Example:\n\n    gatehouse user revoke-tokens --demo ./gatehouse-demo 1"
-}
-
-// Run revokes a user's tokens.
-func (c *userRevokeTokens) Run(p *program) error {
-	return c.end(p, http.MethodPost, userPath(c.ID, "revoke-tokens"), nil, "the tokens have ended",
-		map[string]any{"id": userNumber(c.ID)})
+		aboutUser(c.ID))
 }

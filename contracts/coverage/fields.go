@@ -44,10 +44,12 @@ func (g *gatherer) members(where, owner string, schema object, at, inside string
 	properties := members(schema["properties"])
 	required := list(schema["required"])
 	if closed, ok := schema["additionalProperties"].(bool); ok && !closed {
-		g.add(fmt.Sprintf("%s %s: nothing else", owner, inside), func(i *interaction) bool {
-			return slices.ContainsFunc(find(i, false),
-				func(p place) bool { return i.closed(p, slices.Collect(maps.Keys(properties))) })
-		})
+		g.add(fmt.Sprintf("%s %s: nothing else", owner, inside), Place{Body, "", at, Closed, nil},
+			func(i *interaction) bool {
+				return slices.ContainsFunc(find(i, false), func(p place) bool {
+					return i.closed(p, slices.Collect(maps.Keys(properties)))
+				})
+			})
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		property, component := g.resolve(properties[name])
@@ -55,12 +57,13 @@ func (g *gatherer) members(where, owner string, schema object, at, inside string
 		label, part := where+" "+at+"."+name, owner+" "+inside+"."+name
 		if !slices.Contains(required, any(name)) {
 			label = part
-			g.add(part+": left out", func(i *interaction) bool {
-				return slices.ContainsFunc(find(i, false),
-					func(p place) bool { return i.forbids(p, name) })
-			})
+			g.add(part+": left out", Place{Body, "", at + "." + name, LeftOut, nil},
+				func(i *interaction) bool {
+					return slices.ContainsFunc(find(i, false),
+						func(p place) bool { return i.forbids(p, name) })
+				})
 		}
-		g.value(label, part, property, child)
+		g.value(label, part, at+"."+name, property, child)
 		g.deeper(where, owner, component, property, at+"."+name, inside+"."+name,
 			func(i *interaction, whole bool) []place {
 				return held(i, find(i, whole), name, !whole)
@@ -79,28 +82,33 @@ func held(i *interaction, all []place, name string, loose bool) []place {
 	return found
 }
 
-// value adds the possible values of a member.
-func (g *gatherer) value(label, part string, property object, child func(*interaction) []place) {
+// value adds the possible values of the member at a path.
+func (g *gatherer) value(label, part, at string, property object,
+	child func(*interaction) []place) {
 	for _, kind := range types(property) {
 		name := label
 		if kind == "null" {
 			name += ": null"
 		}
-		g.add(name, func(i *interaction) bool {
+		g.add(name, Place{Body, "", at, kind, nil}, func(i *interaction) bool {
 			return slices.ContainsFunc(child(i), func(p place) bool { return i.pinsType(p, kind) })
 		})
 	}
-	for _, value := range constant(property) {
-		g.add(fmt.Sprintf("%s: %v", label, value), func(i *interaction) bool {
-			return slices.ContainsFunc(child(i),
-				func(p place) bool { return i.pinsValue(p, value) })
+	only := func(name string, value, other any) {
+		g.add(name, Place{Body, "", at, "", other}, func(i *interaction) bool {
+			return slices.ContainsFunc(child(i), func(p place) bool { return i.pinsValue(p, value) })
 		})
 	}
-	for _, value := range list(property["enum"]) {
-		g.add(fmt.Sprintf("%s: %q", part, value), func(i *interaction) bool {
-			return slices.ContainsFunc(child(i),
-				func(p place) bool { return i.pinsValue(p, value) })
-		})
+	for _, value := range constant(property) {
+		other := any(invented)
+		if is, ok := value.(bool); ok {
+			other = !is
+		}
+		only(fmt.Sprintf("%s: %v", label, value), value, other)
+	}
+	values := list(property["enum"])
+	for n, value := range values {
+		only(fmt.Sprintf("%s: %q", part, value), value, values[(n+1)%len(values)])
 	}
 }
 

@@ -15,8 +15,57 @@ type Part struct {
 	PinnedBy []string `json:"pinned_by"`
 	// Excluded is the reason why no pact pins it; "" = a pact should.
 	Excluded string `json:"excluded,omitempty"`
+	// Pins holds the place of the part in each interaction of PinnedBy.
+	Pins []Pin `json:"-"`
 
-	pins func(*interaction) bool
+	claims []claim
+}
+
+// Pin is the place of a part in an interaction that pins it.
+type Pin struct {
+	Interaction string // consumer and description
+	Operation   string // such as "GET /api/user"
+	Status      int
+	Place       Place
+}
+
+// Response names the response, such as "GET /api/user 200".
+func (p Pin) Response() string { return fmt.Sprint(p.Operation, " ", p.Status) }
+
+// Place is where a part is in requests or responses.
+type Place struct {
+	In   Area
+	Name string // of a header or parameter
+	Path string // of a member or object in the body, such as $.results[*].ok
+	// Kind is the JSON type of a member; "" = the part is its value. An object without other members
+	// has the kind Closed, a member that may be missing the kind LeftOut.
+	Kind string
+	// Other is a value that the part rules out; nil = none is known.
+	Other any
+}
+
+// Area is a part of a request or response.
+type Area int
+
+// The areas of places.
+const (
+	Request Area = iota // the request, or the whole interaction
+	Status
+	Header
+	Redirect // a parameter of the URI in Location
+	Body
+)
+
+// Kinds of places besides the JSON types.
+const (
+	Closed  = "closed"
+	LeftOut = "left out"
+)
+
+// claim says which interactions pin a part in a place.
+type claim struct {
+	place Place
+	pins  func(*interaction) bool
 }
 
 // gatherer collects the parts of a document.
@@ -35,20 +84,30 @@ func (d *document) parts() []*Part {
 }
 
 // add adds a part. A part that several responses share is added once, and any of them can pin it.
-func (g *gatherer) add(name string, pins func(*interaction) bool) {
-	if p, ok := g.names[name]; ok {
-		before := p.pins
-		p.pins = func(i *interaction) bool { return before(i) || pins(i) }
-		return
+func (g *gatherer) add(name string, at Place, pins func(*interaction) bool) {
+	p, ok := g.names[name]
+	if !ok {
+		p = &Part{Name: name, PinnedBy: []string{}}
+		g.names[name] = p
+		g.parts = append(g.parts, p)
 	}
-	p := &Part{Name: name, PinnedBy: []string{}, pins: pins}
-	g.names[name] = p
-	g.parts = append(g.parts, p)
+	p.claims = append(p.claims, claim{at, pins})
+}
+
+// pin adds an interaction to those that pin the part, if it does.
+func (p *Part) pin(i *interaction) {
+	for _, c := range p.claims {
+		if c.pins(i) {
+			p.PinnedBy = append(p.PinnedBy, i.name)
+			p.Pins = append(p.Pins, Pin{i.name, i.method + " " + i.path, i.status, c.place})
+			return
+		}
+	}
 }
 
 func (g *gatherer) operation(o operation) {
 	of := func(i *interaction) bool { return i.method == o.method && i.path == o.path }
-	g.add(o.String(), of)
+	g.add(o.String(), Place{}, of)
 	g.parameters(o, of)
 	g.form(o, of)
 	g.limits(o, of)
@@ -64,7 +123,7 @@ func (g *gatherer) operation(o operation) {
 		}
 		name := o.String() + " " + status
 		response, _ := g.resolve(responses[status])
-		g.add(name, matches)
+		g.add(name, Place{In: Status}, matches)
 		g.headers(o, name, response, of, matches)
 		if schema := content(response); schema != nil {
 			g.body(name+" body", schema, "$", matches)
@@ -109,9 +168,9 @@ func (g *gatherer) form(o operation, of func(*interaction) bool) {
 
 // sent adds a parameter and its listed values. values returns the values in an interaction.
 func (g *gatherer) sent(name string, schema object, values func(*interaction) []string) {
-	g.add(name, func(i *interaction) bool { return len(values(i)) > 0 })
+	g.add(name, Place{}, func(i *interaction) bool { return len(values(i)) > 0 })
 	for _, value := range append(list(schema["enum"]), constant(schema)...) {
-		g.add(fmt.Sprintf("%s: %v", name, value), func(i *interaction) bool {
+		g.add(fmt.Sprintf("%s: %v", name, value), Place{}, func(i *interaction) bool {
 			return i.status < 400 && slices.Contains(values(i), fmt.Sprint(value))
 		})
 	}
@@ -130,7 +189,7 @@ func (g *gatherer) limits(o operation, of func(*interaction) bool) {
 		}
 		for _, count := range []int{least - 1, least, most, most + 1} {
 			taken := count >= least && count <= most
-			g.add(fmt.Sprintf("%s %s of %d", o, name, count), func(i *interaction) bool {
+			g.add(fmt.Sprintf("%s %s of %d", o, name, count), Place{}, func(i *interaction) bool {
 				elements, ok := members(i.json)[name].([]any)
 				return of(i) && ok && len(elements) == count && (i.status < 300) == taken
 			})
@@ -151,14 +210,14 @@ func (g *gatherer) headers(o operation, response string, r object, of,
 			when = func(i *interaction) bool { return of(i) || matches(i) }
 		}
 		where += " header " + name
-		g.add(where, func(i *interaction) bool { return when(i) && i.header(name) != nil })
+		place := Place{In: Header, Name: name}
+		g.add(where, place, func(i *interaction) bool { return when(i) && i.header(name) != nil })
 		schema := members(header["schema"])
+		place.Other = invented
 		for _, value := range append(list(schema["enum"]), constant(schema)...) {
-			g.add(fmt.Sprintf("%s: %v", where, value),
-				func(i *interaction) bool {
-					return when(i) &&
-						i.header(name).only(fmt.Sprint(value))
-				})
+			g.add(fmt.Sprintf("%s: %v", where, value), place, func(i *interaction) bool {
+				return when(i) && i.header(name).only(fmt.Sprint(value))
+			})
 		}
 		g.redirects(o, name, members(header["x-parameters"]), of)
 	}
@@ -168,17 +227,21 @@ func (g *gatherer) headers(o operation, response string, r object, of,
 func (g *gatherer) redirects(o operation, header string, parameters object,
 	of func(*interaction) bool) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		where := o.String() + " header " + header + " parameter " + name
-		g.add(where, func(i *interaction) bool { return of(i) && i.header(header).has(name, "") })
-		for _, value := range list(members(parameters[name])["enum"]) {
-			g.add(fmt.Sprintf("%s: %v", where, value),
-				func(i *interaction) bool {
-					return of(i) &&
-						i.header(header).has(name, value.(string))
-				})
+		where, place := o.String()+" header "+header+" parameter "+name, Place{In: Redirect, Name: name}
+		g.add(where, place,
+			func(i *interaction) bool { return of(i) && i.header(header).has(name, "") })
+		values := list(members(parameters[name])["enum"])
+		for n, value := range values {
+			place.Other = values[(n+1)%len(values)]
+			g.add(fmt.Sprintf("%s: %v", where, value), place, func(i *interaction) bool {
+				return of(i) && i.header(header).has(name, value.(string))
+			})
 		}
 	}
 }
+
+// invented is a value that no schema lists.
+const invented = "made_up"
 
 // constant returns the only value that a schema allows, if there is one.
 func constant(schema object) []any {

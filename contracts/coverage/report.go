@@ -34,9 +34,7 @@ func Measure(openAPI []byte, pacts [][]byte, exclusions []Exclusion) (*Report, e
 	r := &Report{Parts: d.parts(), Stale: []string{}}
 	for _, p := range r.Parts {
 		for _, i := range all {
-			if p.pins(i) {
-				p.PinnedBy = append(p.PinnedBy, i.name)
-			}
+			p.pin(i)
 		}
 	}
 	for _, e := range exclusions {

@@ -7,59 +7,80 @@ import (
 )
 
 const (
-	authorize = "GET /oauth/authorize"
-	metadata  = "GET /.well-known/oauth-authorization-server"
+	authorize       = "GET /oauth/authorize"
+	authorizeByPost = "POST /oauth/authorize"
+	logout          = "GET /oauth/logout"
+	logoutByPost    = "POST /oauth/logout"
 )
 
-func authorizeMutants() []Mutant {
-	all := []Mutant{
-		spoiled(authorize, 302, "the status of redirects is 307", status(307)),
-		spoiled(authorize, 302, "the status of redirects is 200", status(200)),
-		spoiled(authorize, 303, "the status after a decision is 307", status(307)),
-		spoiled(authorize, 302, "Location is gone", without("Location")),
-		spoiled(authorize, 302, "redirects may be kept", without("Cache-Control")),
-		spoiled(authorize, 302, "the request id is gone", without("X-Request-Id")),
-		spoiled(authorize, 302, "state is in capitals",
-			parameter(func(q url.Values) { q.Set("state", strings.ToUpper(q.Get("state"))) })),
-		spoiled(authorize, 302, "state is made up",
-			parameter(func(q url.Values) { q.Set("state", "x") })),
-		spoiled(authorize, 302, "error_description is empty", parameter(func(q url.Values) {
-			if q.Has("error_description") {
-				q.Set("error_description", "")
+// browserMutants returns mutants of what browsers are sent through.
+func browserMutants() []Mutant {
+	var all []Mutant
+	for name, f := range map[string]func(url.Values){
+		"state is in capitals": func(q url.Values) { q.Set("state", strings.ToUpper(q.Get("state"))) },
+		"state is made up":     func(q url.Values) { q.Set("state", "x") },
+		"state is decoded once too often": func(q url.Values) {
+			if s, err := url.QueryUnescape(q.Get("state")); err == nil {
+				q.Set("state", s)
+			}
+		},
+		"error_description is empty":  with("error_description", "error_description", ""),
+		"there is one parameter more": func(q url.Values) { q.Set("session_state", "x") },
+		"the query of the redirect URI is lost": func(q url.Values) {
+			q.Del("tenant")
+			q.Del("x")
+			q.Del("from")
+			q.Del("a")
+		},
+		"iss is another service":     func(q url.Values) { q.Set("iss", "https://id.example.org") },
+		"every code is the same":     with("code", "code", "gtac_"+strings.Repeat("A1b2", 12)),
+		"errors have a code as well": with("error", "code", "gtac_"+strings.Repeat("A1b2", 12)),
+		"the code is the state": func(q url.Values) {
+			if q.Has("code") {
+				q.Set("code", q.Get("state"))
+			}
+		},
+	} {
+		all = append(all, spoiled(authorize, 302, name, parameter(f)))
+	}
+	for _, name := range []string{"prompt", "skip_account_chooser", "state", "max_age",
+		"response_mode", "id_token_hint", "request", "request_uri", "resource"} {
+		all = append(all, asked(authorize, name+" is not read",
+			func(r *http.Request) { unquery(r, name) }))
+	}
+	for _, name := range []string{"id_token_hint", "post_logout_redirect_uri"} {
+		all = append(all, asked(logout, name+" is not read",
+			func(r *http.Request) { unquery(r, name) }))
+	}
+	for _, name := range []string{"code", "state", "iss", "error"} {
+		all = append(all, spoiled(authorize, 303, name+" is missing",
+			parameter(func(q url.Values) { q.Del(name) })))
+	}
+	for _, o := range []string{authorize, logout} {
+		all = append(all, spoiled(o, 302, "redirects go to another host", located(
+			func(to string) string { return strings.Replace(to, "app.example", "evil.example", 1) })))
+	}
+	for _, o := range []string{authorize, authorizeByPost} {
+		all = append(all, spoiled(o, 400, "error pages are JSON",
+			header("Content-Type", "application/json")))
+	}
+	return append(all,
+		spoiled(authorize, 302, "parameters are in the fragment", located(
+			func(to string) string { return strings.Replace(to, "callback?", "callback#", 1) })),
+		spoiled(authorize, 303, "access_denied is called consent_required",
+			parameter(with("error", "error", "consent_required"))),
+		spoiled(authorize, 303, "nobody can deny", parameter(func(q url.Values) {
+			if q.Has("error") {
+				q.Del("error")
+				q.Del("error_description")
+				q.Set("code", "gtac_0")
 			}
 		})),
-		spoiled(authorize, 302, "code is called authorization_code", parameter(func(q url.Values) {
-			if code := q.Get("code"); code != "" {
-				q.Del("code")
-				q.Set("authorization_code", code)
-			}
-		})),
-		spoiled(authorize, 302, "there is one parameter more",
-			parameter(func(q url.Values) { q.Set("session_state", "x") })),
-		spoiled(authorize, 302, "parameters are in the fragment", func(a *response) {
-			a.header.Set("Location", strings.Replace(a.header.Get("Location"), "callback?",
-				"callback#", 1))
-		}),
-		spoiled(authorize, 302, "the query of the redirect URI is lost",
-			parameter(func(q url.Values) { q.Del("tenant"); q.Del("x"); q.Del("from"); q.Del("a") })),
-		spoiled(authorize, 302, "redirects go to another host", func(a *response) {
-			a.header.Set("Location", strings.Replace(a.header.Get("Location"), "app.example",
-				"evil.example", 1))
-		}),
 		spoiled(authorize, 400, "unknown clients are redirected", func(a *response) {
 			a.status = 302
 			a.header.Set("Location",
 				a.request.URL.Query().Get("redirect_uri")+"?error=invalid_request")
 		}),
-		spoiled(authorize, 400, "the status of error pages is 200", status(200)),
-		spoiled(authorize, 400, "error pages may be kept", without("Cache-Control")),
-		spoiled(authorize, 400, "error pages may be framed", without("Content-Security-Policy")),
-		spoiled(authorize, 400, "error pages tell where they are", without("Referrer-Policy")),
-		spoiled(authorize, 400, "error pages are JSON", header("Content-Type", "application/json")),
-		asked(authorize, "prompt is not read", func(r *http.Request) { unquery(r, "prompt") }),
-		asked(authorize, "skip_account_chooser is not read",
-			func(r *http.Request) { unquery(r, "skip_account_chooser") }),
-		asked(authorize, "state is not read", func(r *http.Request) { unquery(r, "state") }),
 		asked(authorize, "code_challenge is not read", func(r *http.Request) {
 			unquery(r, "code_challenge")
 			unquery(r, "code_challenge_method")
@@ -73,75 +94,30 @@ func authorizeMutants() []Mutant {
 				requery(r, "scope", "none")
 			}
 		}),
-	}
-	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
-		all = append(all, spoiled(authorize, 302, name+" is missing",
-			parameter(func(q url.Values) { q.Del(name) })).of(name+"="))
-	}
-	for _, name := range []string{"code", "state", "iss", "error"} {
-		all = append(all, spoiled(authorize, 303, name+" is missing",
-			parameter(func(q url.Values) { q.Del(name) })))
-	}
-	for _, code := range []string{"invalid_request", "unauthorized_client",
-		"unsupported_response_type", "invalid_scope", "login_required",
-		"consent_required", "temporarily_unavailable"} {
-		all = append(all, spoiled(authorize, 302, code+" is called access_denied",
-			parameter(func(q url.Values) {
-				if q.Get("error") == code {
-					q.Set("error", "access_denied")
-				}
-			})).of(code))
-	}
-	return append(all, spoiled(authorize, 303, "access_denied is called consent_required",
-		parameter(func(q url.Values) {
-			if q.Get("error") == "access_denied" {
-				q.Set("error", "consent_required")
-			}
-		})), spoiled(authorize, 303, "nobody can deny", parameter(func(q url.Values) {
-		if q.Has("error") {
-			q.Del("error")
-			q.Del("error_description")
-			q.Set("code", "gtac_0")
+		spoiled(authorize, 200, "the form may run any script",
+			header("Content-Security-Policy", "script-src 'unsafe-inline'")),
+		spoiled(authorizeByPost, 303, "parameters are lost", header("Location", "/oauth/authorize")),
+		spoiled(logoutByPost, 303, "parameters are lost", header("Location", "/oauth/logout")),
+		spoiled(logout, 200, "nobody is asked", func(a *response) {
+			a.status = 302
+			a.header.Set("Location", "https://app.example/bye")
+		}),
+		spoiled(logout, 400, "any return is good", func(a *response) {
+			a.status = 302
+			a.header.Set("Location", a.request.URL.Query().Get("post_logout_redirect_uri"))
+		}))
+}
+
+// with sets a parameter of a query that has another one.
+func with(condition, name, value string) func(url.Values) {
+	return func(q url.Values) {
+		if q.Has(condition) {
+			q.Set(name, value)
 		}
-	})))
-}
-
-// unquery removes a parameter.
-func unquery(r *http.Request, name string) {
-	q := r.URL.Query()
-	q.Del(name)
-	r.URL.RawQuery = q.Encode()
-}
-
-// requery sets a parameter.
-func requery(r *http.Request, name, value string) {
-	q := r.URL.Query()
-	q.Set(name, value)
-	r.URL.RawQuery = q.Encode()
-}
-
-func metadataMutants() []Mutant {
-	all := []Mutant{
-		spoiled(metadata, 200, "there is none",
-			instead(404, map[string]any{"error": "not_found", "message": "x"})),
-		spoiled(metadata, 200, "it may not be kept", header("Cache-Control", "no-store")),
-		spoiled(metadata, 200, "it is called text", header("Content-Type", "text/plain")),
-		spoiled(metadata, 200, "iss is not promised",
-			set("authorization_response_iss_parameter_supported", false)),
-		spoiled(metadata, 200, "the token endpoint is another",
-			set("token_endpoint", "https://id.example/token")),
-		spoiled(metadata, 200, "plain challenges are offered",
-			set("code_challenge_methods_supported", []string{"plain", "S256"})),
-		spoiled(metadata, 200, "refresh tokens are not offered",
-			set("grant_types_supported", []string{"authorization_code", "client_credentials"})),
-		spoiled(metadata, 200, "scopes are one string",
-			set("scopes_supported", "view-user detail-user server-operations")),
 	}
-	for _, member := range []string{"issuer", "authorization_endpoint", "token_endpoint",
-		"revocation_endpoint", "introspection_endpoint", "scopes_supported",
-		"response_types_supported", "grant_types_supported", "code_challenge_methods_supported",
-		"authorization_response_iss_parameter_supported"} {
-		all = append(all, spoiled(metadata, 200, member+" is missing", drop(member)))
-	}
-	return all
+}
+
+// located changes Location.
+func located(f func(string) string) change {
+	return func(a *response) { a.header.Set("Location", f(a.header.Get("Location"))) }
 }

@@ -22,6 +22,8 @@ type Mutant struct {
 	Operation string // such as "GET /api/user"
 	Status    int    // of the responses that it breaks; 0 = any
 	Word      string // that those responses contain, such as an error code; "" = any
+	// Interaction fails with it, such as "oauth-app: a request for a profile"; "" = any one may.
+	Interaction string
 	// Wrap adds the defect to the real service.
 	Wrap func(service http.Handler) http.Handler
 }
@@ -34,13 +36,13 @@ func (m Mutant) String() string {
 	return fmt.Sprintf("%s %d: %s", m.Operation, m.Status, m.Name)
 }
 
-// All returns every mutant. Their strings are unique.
+// All returns the mutants that need an idea of what responses mean. Their strings are unique, also
+// among those of Generated.
 func All() []Mutant {
-	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(),
-		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
-		lookupMutants(), bulkMutants(), streamMutants(), edgeMutants(), valueMutants(), ageMutants(),
-		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants(),
-		secondStrangers(), openIDMutants())
+	return slices.Concat(tokenMutants(), tokenMisbehaviour(), tokenValueMutants(), waitMutants(),
+		profileMutants(), resultMutants(), lookupMutants(), bulkMutants(), streamMutants(),
+		edgeMutants(), pageMutants(), browserMutants(), discoveryMutants(), idTokenMutants(),
+		userInfoMutants(), clientMutants())
 }
 
 // response is the correct response, which a change breaks.
@@ -57,23 +59,36 @@ type change func(*response)
 
 // spoiled returns a Mutant whose responses are those of the service, with one change.
 func spoiled(operation string, status int, name string, f change) Mutant {
-	return Mutant{name, operation, status, "", func(service http.Handler) http.Handler {
+	return Mutant{Name: name, Operation: operation, Status: status,
+		Wrap: func(service http.Handler) http.Handler {
+			broken := changed(func(a *response) {
+				if status == 0 || a.status == status {
+					f(a)
+				}
+			})(service)
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method+" "+r.URL.Path == operation {
+					broken.ServeHTTP(w, r)
+				} else {
+					service.ServeHTTP(w, r)
+				}
+			})
+		}}
+}
+
+// changed returns a wrapper that makes a change to each response.
+func changed(f change) func(http.Handler) http.Handler {
+	return func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method+" "+r.URL.Path != operation {
-				service.ServeHTTP(w, r)
-				return
-			}
 			a, err := responseOf(service, r)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
-			if status == 0 || a.status == status {
-				f(a)
-			}
+			f(a)
 			a.send(w)
 		})
-	}}
+	}
 }
 
 // Control returns a service without a defect, which writes its responses as the Mutants do. No

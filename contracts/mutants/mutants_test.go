@@ -3,14 +3,17 @@
 package mutants_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +44,7 @@ const atOnce = 6
 // expectation is a pact with one interaction.
 type expectation struct {
 	pact     *contracts.Pact
+	name     string // consumer and description
 	status   int
 	response string // expected, as JSON
 	rules    int    // number of rules for the body
@@ -58,16 +62,8 @@ func (e expectation) operation() string {
 // expectations returns the interactions of the committed pacts with gatehouse.
 func expectations(t *testing.T) []expectation {
 	t.Helper()
-	files, err := filepath.Glob("../pacts/*-gatehouse.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []expectation
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, data := range committed(t) {
 		var statuses struct {
 			Interactions []struct {
 				Response json.RawMessage
@@ -90,8 +86,8 @@ func expectations(t *testing.T) []expectation {
 			if err := json.Unmarshal(statuses.Interactions[i].Response, &response); err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, expectation{&alone, response.Status,
-				string(statuses.Interactions[i].Response),
+			all = append(all, expectation{&alone, p.Consumer + ": " + p.Interactions[i].Description,
+				response.Status, string(statuses.Interactions[i].Response),
 				len(response.MatchingRules.Body) % largest})
 		}
 	}
@@ -100,36 +96,140 @@ func expectations(t *testing.T) []expectation {
 	return all
 }
 
-// TestMutants requires that every mutant makes a pact fail. It runs only the interactions that the
-// mutant can break: the others get the responses of the service itself.
+// TestMutants requires that every mutant makes a pact fail.
 func TestMutants(t *testing.T) {
-	began, all, pool := time.Now(), mutants.All(), expectations(t)
-	survivors, tried := make([]error, len(all)), make([]int, len(all))
+	began, pool := time.Now(), expectations(t)
+	byHand, byPart := mutants.All(), map[string][]mutants.Mutant{}
+	count := len(byHand)
+	for _, m := range generated(t) {
+		byPart[m.Interaction] = append(byPart[m.Interaction], m)
+		count++
+	}
+	var jobs []job
+	for _, e := range pool {
+		if all := byPart[e.name]; all != nil {
+			jobs = append(jobs, func() (int, error) { return replay(t.Context(), all, e) })
+		}
+	}
+	for _, m := range byHand {
+		jobs = append(jobs, func() (int, error) {
+			tried, err := try(t.Context(), m, pool)
+			return tried, named(m, err)
+		})
+	}
+	interactions, survivors := run(jobs)
+	for _, err := range survivors {
+		t.Errorf("survived: %v", err)
+	}
+	// scripts/contracts prints this line.
+	t.Logf("%d mutants, %d survived: %d interactions tried in %.1f s", count, len(survivors),
+		interactions, time.Since(began).Seconds())
+}
+
+// job tries interactions with mutants. Its error joins one for each that survives.
+type job func() (tried int, err error)
+
+// run runs jobs and returns their errors. Tests print them afterwards, since the library discards
+// what is printed meanwhile.
+func run(jobs []job) (tried int, wrong []error) {
 	var group sync.WaitGroup
-	next := make(chan int)
+	var mu sync.Mutex
+	next := make(chan job)
 	for range atOnce {
 		group.Go(func() {
-			for n := range next {
-				tried[n], survivors[n] = try(t.Context(), all[n], pool)
+			for one := range next {
+				n, err := one()
+				mu.Lock()
+				tried, wrong = tried+n, append(wrong, contracts.Errors(err)...)
+				mu.Unlock()
 			}
 		})
 	}
-	for n := range all {
-		next <- n
+	for _, one := range jobs {
+		next <- one
 	}
 	close(next)
 	group.Wait()
-	interactions, survived := 0, 0
-	for n, err := range survivors {
-		interactions += tried[n]
+	return tried, wrong
+}
+
+// named returns an error that names the mutant, nil for nil.
+func named(m mutants.Mutant, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", m, err)
+	}
+	return err
+}
+
+// tape keeps the response to each request, and gives the same to the next one.
+type tape map[string]*httptest.ResponseRecorder
+
+// of returns a service that is asked each request once.
+func (t tape) of(service http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			survived++
-			t.Errorf("survived: %s: %v", all[n], err)
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		key := r.Method + r.URL.String() + string(body)
+		if t[key] == nil {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			t[key] = httptest.NewRecorder()
+			service.ServeHTTP(t[key], r)
+		}
+		maps.Copy(w.Header(), t[key].Header())
+		w.WriteHeader(t[key].Code)
+		_, _ = w.Write(t[key].Body.Bytes()) // the verifier notices a truncated body
+	})
+}
+
+// replay tries mutants with one interaction, which must fail with each of them and not without.
+// All change the same response: a new service for each would take most of the time.
+func replay(ctx context.Context, all []mutants.Mutant, e expectation) (tried int, err error) {
+	service, states, now := tape{}, tape{}, mutants.Control(e.operation())
+	p, err := contracts.Start(contracts.Config{Wrap: func(real http.Handler) http.Handler {
+		taped := service.of(real)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			now.Wrap(taped).ServeHTTP(w, r)
+		})
+	}})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	target := verify.Of(p)
+	target.States = states.of(target.States)
+	v, err := verify.New(target)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	for _, from := range []string{"service", "tape"} {
+		if failed, err := fails(ctx, v, e); failed || err != nil {
+			return 1, errors.Join(err, fmt.Errorf("%s fails with the %s itself", e.name, from))
 		}
 	}
-	// scripts/contracts prints this line.
-	t.Logf("%d mutants, %d survived: %d interactions tried in %.1f s", len(all), survived,
-		interactions, time.Since(began).Seconds())
+	for _, now = range all {
+		if failed, wrong := fails(ctx, v, e); !failed || wrong != nil {
+			err = errors.Join(err, wrong, fmt.Errorf("%s: %s holds", now, e.name))
+		}
+	}
+	return 2 + len(all), err
+}
+
+// fails reports whether an interaction fails, for another reason than its states.
+func fails(ctx context.Context, v *verify.Verifier, e expectation) (bool, error) {
+	all, err := v.Pact(ctx, e.pact, false, func(*report.Interaction) {})
+	if err != nil || all[0].Result != report.Failed {
+		return false, err
+	}
+	for _, problem := range all[0].Problems {
+		if problem.Where == "state" {
+			return true, fmt.Errorf("%s: %s", all[0].Description, problem)
+		}
+	}
+	return true, nil
 }
 
 // errSurvived means that no pact fails with a mutant.
@@ -157,20 +257,8 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 			continue
 		}
 		tried++
-		all, err := v.Pact(ctx, e.pact, false, func(*report.Interaction) {})
-		if err != nil {
+		if failed, err := fails(ctx, v, e); failed || err != nil || broken.Load() > 0 {
 			return tried, err
-		}
-		if it := all[0]; it.Result == report.Failed {
-			for _, problem := range it.Problems {
-				if problem.Where == "state" {
-					return tried, fmt.Errorf("%s: %s", it.Description, problem)
-				}
-			}
-			return tried, nil
-		}
-		if broken.Load() > 0 {
-			return tried, nil
 		}
 	}
 	return tried, fmt.Errorf("%w, of %d interactions", errSurvived, tried)
@@ -183,15 +271,19 @@ func TestControl(t *testing.T) {
 	for _, e := range pool {
 		operations[e.operation()]++
 	}
-	var group sync.WaitGroup
+	var jobs []job
 	for operation, all := range operations {
-		group.Go(func() {
+		jobs = append(jobs, func() (int, error) {
 			tried, err := try(t.Context(), mutants.Control(operation), pool)
-			if !errors.Is(err, errSurvived) || tried != all {
-				t.Errorf("%s: got %v after %d of %d interactions, want them to hold", operation,
-					err, tried, all)
+			if errors.Is(err, errSurvived) && tried == all {
+				return tried, nil
 			}
+			return tried, fmt.Errorf("%s: got %w after %d of %d interactions, want them to hold",
+				operation, err, tried, all)
 		})
 	}
-	group.Wait()
+	_, wrong := run(jobs)
+	for _, err := range wrong {
+		t.Error(err)
+	}
 }

@@ -162,22 +162,21 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 				Header: map[string]any{"X-Request-Id": requestID, "Location": row.location,
 					"Cache-Control": "no-store"}},
 		}, func(t *testing.T, base string) {
-			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
-				location, err := visit(ctx, a, a.AuthorizationPath(row.request), row.signedIn)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got, err := a.Callback(location, row.request.State); err != nil || got != code {
-					t.Errorf("got %q, %v, want the code", got, err)
-				}
-				if _, err := a.Callback(location, row.request.State+"x"); err == nil {
-					t.Error("got a code for another state, want none")
-				}
-				a.Issuer = "https://other.example"
-				if _, err := a.Callback(location, row.request.State); err == nil {
-					t.Error("got a code of another issuer, want none")
-				}
-			})
+			a := row.app(base)
+			location, err := visit(t.Context(), a, a.AuthorizationPath(row.request), row.signedIn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := a.Callback(location, row.request.State); err != nil || got != code {
+				t.Errorf("got %q, %v, want the code", got, err)
+			}
+			if _, err := a.Callback(location, row.request.State+"x"); err == nil {
+				t.Error("got a code for another state, want none")
+			}
+			a.Issuer = "https://other.example"
+			if _, err := a.Callback(location, row.request.State); err == nil {
+				t.Error("got a code of another issuer, want none")
+			}
 		})
 	}
 	elsewhere(t, p)
@@ -192,20 +191,18 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 			Header: map[string]any{"X-Request-Id": requestID,
 				"Location": comeBack(withQuery, codePart, statePart("s1"), issPart)}},
 	}, func(t *testing.T, base string) {
-		app := newApp(base)
-		app.RedirectURI = withQuery
-		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-			location, err := visit(ctx, a,
-				a.AuthorizationPath(oauthapp.Authorization{Scope: both, State: "s1",
-					SkipAccountChooser: true}), true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, err := a.Callback(location, "s1"); err != nil || got != code ||
-				!strings.Contains(location, "tenant=1&") {
-				t.Errorf("got %q, %v from %s, want the code and the query kept", got, err, location)
-			}
-		})
+		a := newApp(base)
+		a.RedirectURI = withQuery
+		location, err := visit(t.Context(), a,
+			a.AuthorizationPath(oauthapp.Authorization{Scope: both, State: "s1",
+				SkipAccountChooser: true}), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := a.Callback(location, "s1"); err != nil || got != code ||
+			!strings.Contains(location, "tenant=1&") {
+			t.Errorf("got %q, %v from %s, want the code and the query kept", got, err, location)
+		}
 	})
 }
 
@@ -233,19 +230,17 @@ func elsewhere(t *testing.T, p *pacttest.Pact) {
 				Header: map[string]any{"X-Request-Id": requestID,
 					"Location": comeBack(row.uri, codePart, statePart("s1"), issPart)}},
 		}, func(t *testing.T, base string) {
-			app := newPublicApp(base)
-			app.RedirectURI = row.uri
-			withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-				location, err := visit(ctx, a,
-					a.AuthorizationPath(oauthapp.Authorization{Scope: "view-user", State: "s1",
-						Verifier: verifier}), false)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got, err := a.Callback(location, "s1"); err != nil || got != code {
-					t.Errorf("got %q, %v from %s, want the code", got, err, location)
-				}
-			})
+			a := newPublicApp(base)
+			a.RedirectURI = row.uri
+			location, err := visit(t.Context(), a,
+				a.AuthorizationPath(oauthapp.Authorization{Scope: "view-user", State: "s1",
+					Verifier: verifier}), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := a.Callback(location, "s1"); err != nil || got != code {
+				t.Errorf("got %q, %v from %s, want the code", got, err, location)
+			}
 		})
 	}
 }
@@ -329,24 +324,22 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 					"Location": comeBack(redirectURI, errorPart(row.code), textPart, statePart("s1"),
 						issPart)}},
 		}, func(t *testing.T, base string) {
-			app := newApp(base)
+			a := newApp(base)
 			if row.public {
-				app.Secret = ""
+				a.Secret = ""
 			}
-			withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-				location, err := visit(ctx, a, row.path(a), row.signedIn)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, err = a.Callback(location, "s1")
-				var got *oauthapp.AuthorizationError
-				if !errors.As(err, &got) || got.Code != row.code || got.Description == "" {
-					t.Errorf("got %v, want %s", err, row.code)
-				}
-				if denied := row.code == "access_denied"; got != nil && got.Denied() != denied {
-					t.Errorf("got denied %v, want %v", got.Denied(), denied)
-				}
-			})
+			location, err := visit(t.Context(), a, row.path(a), row.signedIn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = a.Callback(location, "s1")
+			var got *oauthapp.AuthorizationError
+			if !errors.As(err, &got) || got.Code != row.code || got.Description == "" {
+				t.Errorf("got %v, want %s", err, row.code)
+			}
+			if denied := row.code == "access_denied"; got != nil && got.Denied() != denied {
+				t.Errorf("got denied %v, want %v", got.Denied(), denied)
+			}
 		})
 	}
 	p.Test(t, pacttest.Interaction{
@@ -356,18 +349,17 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 			Header: map[string]any{"X-Request-Id": requestID,
 				"Location": comeBack(redirectURI, errorPart("invalid_scope"), textPart, issPart)}},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			location, err := visit(ctx, a,
-				a.AuthorizationPath(oauthapp.Authorization{Scope: "fly"}), false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got *oauthapp.AuthorizationError
-			if _, err := a.Callback(location, ""); !errors.As(err, &got) ||
-				got.Code != "invalid_scope" {
-				t.Errorf("got %v, want invalid_scope", err)
-			}
-		})
+		a := newApp(base)
+		location, err := visit(t.Context(), a,
+			a.AuthorizationPath(oauthapp.Authorization{Scope: "fly"}), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got *oauthapp.AuthorizationError
+		if _, err := a.Callback(location, ""); !errors.As(err, &got) ||
+			got.Code != "invalid_scope" {
+			t.Errorf("got %v, want invalid_scope", err)
+		}
 	})
 }
 
@@ -416,12 +408,11 @@ func authorizationPages(t *testing.T, p *pacttest.Pact) {
 					"Location": pacttest.Matching(row.page+"?x=1",
 						`^(https?://[^/]+)?`+row.page+`\?.+$`)}},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				if got, err := visit(ctx, a, a.AuthorizationPath(row.request),
-					row.signedIn); err != nil || got != row.page+"?x=1" {
-					t.Errorf("got %q, %v, want the page %s", got, err, row.page)
-				}
-			})
+			a := newApp(base)
+			if got, err := visit(t.Context(), a, a.AuthorizationPath(row.request),
+				row.signedIn); err != nil || got != row.page+"?x=1" {
+				t.Errorf("got %q, %v, want the page %s", got, err, row.page)
+			}
 		})
 	}
 	unregistered := form("response_type", "code", "client_id", clientID, "redirect_uri",
@@ -450,10 +441,9 @@ func authorizationPages(t *testing.T, p *pacttest.Pact) {
 					"Content-Security-Policy": pacttest.Matching("default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
 						"^default-src 'none';.*base-uri 'none'.*frame-ancestors 'none'.*$")}},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				_, err := visit(ctx, a, "/oauth/authorize?"+row.query.Encode(), false)
-				wantError(t, err, 400, "")
-			})
+			a := newApp(base)
+			_, err := visit(t.Context(), a, "/oauth/authorize?"+row.query.Encode(), false)
+			wantError(t, err, 400, "")
 		})
 	}
 }

@@ -108,15 +108,14 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 			Name: row.name, Given: row.given, Request: request,
 			Response: pacttest.Response{Status: 200, Header: notStored(), JSON: row.want},
 		}, func(t *testing.T, base string) {
-			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
-				got, err := a.Introspect(ctx, row.token, row.hint)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !reflect.DeepEqual(*got, row.got) {
-					t.Errorf("got %+v, want %+v", *got, row.got)
-				}
-			})
+			a := row.app(base)
+			got, err := a.Introspect(t.Context(), row.token, row.hint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(*got, row.got) {
+				t.Errorf("got %+v, want %+v", *got, row.got)
+			}
 		})
 	}
 	inactive(t, p)
@@ -131,10 +130,9 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		Request:  post("/oauth/introspect", form("token", refreshToken, "client_id", clientID)),
 		Response: pacttest.Response{Status: 401, Header: notStored(), JSON: four("invalid_client")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newPublicApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, err := a.Introspect(ctx, refreshToken, "")
-			wantError(t, err, 401, "invalid_client")
-		})
+		a := newPublicApp(base)
+		_, err := a.Introspect(t.Context(), refreshToken, "")
+		wantError(t, err, 401, "invalid_client")
 	})
 }
 
@@ -170,15 +168,14 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: notStored(),
 				JSON: object{"active": false}},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				got, err := a.Introspect(ctx, row.token, "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !reflect.DeepEqual(*got, oauthapp.Introspection{}) {
-					t.Errorf("got %+v, want nothing known", *got)
-				}
-			})
+			a := newApp(base)
+			got, err := a.Introspect(t.Context(), row.token, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(*got, oauthapp.Introspection{}) {
+				t.Errorf("got %+v, want nothing known", *got)
+			}
 		})
 	}
 	p.Test(t, pacttest.Interaction{
@@ -188,10 +185,9 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 200, Header: notStored(),
 			JSON: pacttest.OnlyKeys(object{"active": false})},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			if got, err := a.Introspect(ctx, "nonsense", ""); err != nil || got.Active {
-				t.Errorf("got %+v, %v, want nothing known", got, err)
-			}
-		})
+		a := newApp(base)
+		if got, err := a.Introspect(t.Context(), "nonsense", ""); err != nil || got.Active {
+			t.Errorf("got %+v, %v, want nothing known", got, err)
+		}
 	})
 }

@@ -3,11 +3,9 @@
 package oauthapp_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
-	"gatehouse/contracts/oauthapp"
 	"gatehouse/contracts/pacttest"
 )
 
@@ -44,22 +42,21 @@ func metadata(t *testing.T, p *pacttest.Pact) {
 				"authorization_response_iss_parameter_supported": true,
 			}},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			got, err := a.Metadata(ctx)
-			if err != nil {
-				t.Fatal(err)
+		a := newApp(base)
+		got, err := a.Metadata(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Issuer != a.Issuer || got.TokenEndpoint != a.Issuer+"/oauth/token" ||
+			!slices.Equal(got.ChallengeMethods, []string{"S256"}) || !got.SendsIssuer {
+			t.Errorf("got %+v, want that of %s", got, a.Issuer)
+		}
+		for _, list := range [][]string{got.Scopes, got.ResponseTypes, got.ResponseModes,
+			got.GrantTypes, got.TokenAuthentication,
+			got.RevokeAuthentication, got.AskAuthentication, got.Prompts} {
+			if len(list) == 0 {
+				t.Errorf("got %+v, want no empty list", got)
 			}
-			if got.Issuer != a.Issuer || got.TokenEndpoint != a.Issuer+"/oauth/token" ||
-				!slices.Equal(got.ChallengeMethods, []string{"S256"}) || !got.SendsIssuer {
-				t.Errorf("got %+v, want that of %s", got, a.Issuer)
-			}
-			for _, list := range [][]string{got.Scopes, got.ResponseTypes, got.ResponseModes,
-				got.GrantTypes, got.TokenAuthentication,
-				got.RevokeAuthentication, got.AskAuthentication, got.Prompts} {
-				if len(list) == 0 {
-					t.Errorf("got %+v, want no empty list", got)
-				}
-			}
-		})
+		}
 	})
 }

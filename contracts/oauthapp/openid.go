@@ -1,13 +1,11 @@
 package oauthapp
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rsa"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,8 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
-	"time"
 )
 
 // Provider is the metadata of an OpenID provider (OpenID Connect Discovery section 3).
@@ -118,7 +114,7 @@ func (k Key) public() (crypto.PublicKey, error) {
 	return nil, fmt.Errorf("got a key of type %s for %s, want RS256 or ES256", k.Type, k.Algorithm)
 }
 
-// Claims is what an id_token or userinfo says about a user (OpenID Connect Core section 5.1).
+// Claims is what userinfo says about a user (OpenID Connect Core section 5.1).
 type Claims struct {
 	Subject             string `json:"sub"`
 	Name                string `json:"name"`
@@ -134,81 +130,6 @@ type Claims struct {
 	Address             struct {
 		Formatted string `json:"formatted"`
 	} `json:"address"`
-}
-
-// IDToken is what an id_token says (OpenID Connect Core section 2).
-type IDToken struct {
-	Claims
-	Issuer          string `json:"iss"`
-	Audience        string `json:"aud"`
-	Expires         int64  `json:"exp"`
-	Nonce           string `json:"nonce"`
-	AccessTokenHash string `json:"at_hash"`
-}
-
-// CheckIDToken returns what an id_token says. It must be signed by one of the keys, for this
-// application, with the nonce of the authorization request ("" = none) and for the access token.
-func (a *App) CheckIDToken(keys []Key, idToken, nonce, accessToken string) (*IDToken, error) {
-	parts := strings.Split(idToken, ".")
-	if len(parts) != 3 {
-		return nil, errors.New("the id_token is no signed JWT")
-	}
-	var header struct{ Alg, Kid string }
-	claims := new(IDToken)
-	if err := errors.Join(decodePart(parts[0], &header), decodePart(parts[1], claims)); err != nil {
-		return nil, fmt.Errorf("read an id_token: %w", err)
-	}
-	i := slices.IndexFunc(keys, func(k Key) bool {
-		return k.ID == header.Kid && k.Algorithm == header.Alg
-	})
-	if i < 0 {
-		return nil, errors.New("the id_token is signed with an unknown key")
-	}
-	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
-	if err != nil || !keys[i].verifies(parts[0]+"."+parts[1], signature) {
-		return nil, errors.New("the id_token is not signed with the key that it names")
-	}
-	issuer := a.Issuer
-	if issuer == "" {
-		issuer = a.Service
-	}
-	sum := sha256.Sum256([]byte(accessToken))
-	switch {
-	case claims.Issuer != issuer, claims.Audience != a.ClientID, claims.Subject == "":
-		return nil, errors.New("the id_token is of another issuer, or for another application")
-	case !time.Now().Before(time.Unix(claims.Expires, 0)):
-		return nil, errors.New("the id_token has expired")
-	case claims.Nonce != nonce:
-		return nil, errors.New("the id_token is for another authorization request")
-	case claims.AccessTokenHash != base64.RawURLEncoding.EncodeToString(sum[:16]):
-		return nil, errors.New("the id_token is for another access token")
-	}
-	return claims, nil
-}
-
-// decodePart decodes the header or the claims of a JWT.
-func decodePart(part string, into any) error {
-	text, err := base64.RawURLEncoding.DecodeString(part)
-	if err != nil {
-		return err
-	}
-	return json.NewDecoder(bytes.NewReader(text)).Decode(into)
-}
-
-func (k Key) verifies(signed string, signature []byte) bool {
-	public, err := k.public()
-	if err != nil {
-		return false
-	}
-	sum := sha256.Sum256([]byte(signed))
-	switch public := public.(type) {
-	case *rsa.PublicKey:
-		return rsa.VerifyPKCS1v15(public, crypto.SHA256, sum[:], signature) == nil
-	case *ecdsa.PublicKey:
-		return len(signature) == 64 && ecdsa.Verify(public, sum[:],
-			new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:]))
-	}
-	return false
 }
 
 const userInfoPath = "/oauth/userinfo"

@@ -49,14 +49,13 @@ func clientOptions(t *testing.T, p *pacttest.Pact) {
 			"Location": comeBack(redirectURI, errorPart("invalid_request"), textPart,
 				statePart("s1"), issPart)}},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			location, err := visit(ctx, a, "/oauth/authorize?"+query.Encode(), false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if code, err := a.Callback(location, "s1"); err == nil {
-				t.Errorf("got the code %s, want an error", code)
-			}
-		})
+		a := newApp(base)
+		location, err := visit(t.Context(), a, "/oauth/authorize?"+query.Encode(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, err := a.Callback(location, "s1"); err == nil {
+			t.Errorf("got the code %s, want an error", code)
+		}
 	})
 }

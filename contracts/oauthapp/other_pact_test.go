@@ -3,7 +3,6 @@
 package oauthapp_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -41,13 +40,12 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 405,
 				Header: header("Allow", row.allow, "Cache-Control", "no-store"), JSON: body},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				_, err := a.Do(ctx, oauthapp.Request{Method: row.method, Path: row.path})
-				if got := wantError(t, err, 405, "method_not_allowed"); !slices.Equal(got.Allow,
-					strings.Split(row.allow, ", ")) {
-					t.Errorf("got %v allowed, want %s", got.Allow, row.allow)
-				}
-			})
+			a := newApp(base)
+			_, err := a.Do(t.Context(), oauthapp.Request{Method: row.method, Path: row.path})
+			if got := wantError(t, err, 405, "method_not_allowed"); !slices.Equal(got.Allow,
+				strings.Split(row.allow, ", ")) {
+				t.Errorf("got %v allowed, want %s", got.Allow, row.allow)
+			}
 		})
 	}
 	p.Test(t, pacttest.Interaction{
@@ -58,10 +56,9 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 			JSON: pacttest.OnlyKeys(object{"error": "method_not_allowed",
 				"message": pacttest.Any("Use another.")})},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: basicPath})
-			wantError(t, err, 405, "method_not_allowed")
-		})
+		a := newApp(base)
+		_, err := a.Do(t.Context(), oauthapp.Request{Method: "POST", Path: basicPath})
+		wantError(t, err, 405, "method_not_allowed")
 	})
 	p.Test(t, pacttest.Interaction{
 		Name:    "a profile at another path",
@@ -69,10 +66,9 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 404, Header: header("Cache-Control", "no-store"),
 			JSON: object{"error": "not_found", "message": pacttest.NotEmpty("There is nothing.")}},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base+"/v2"), func(ctx context.Context, a *oauthapp.App) {
-			_, _, err := a.Profile(ctx, accessToken)
-			wantError(t, err, 404, "not_found")
-		})
+		a := newApp(base + "/v2")
+		_, _, err := a.Profile(t.Context(), accessToken)
+		wantError(t, err, 404, "not_found")
 	})
 }
 
@@ -107,18 +103,17 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 					"Access-Control-Expose-Headers": exposed,
 					"Access-Control-Max-Age":        pacttest.Digits("86400")}},
 		}, func(t *testing.T, base string) {
-			withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
-				got, err := a.Preflight(ctx, row.method, row.path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !slices.Contains(got.Origins, origin) ||
-					!slices.Contains(got.Methods, row.method) ||
-					!slices.Contains(got.Headers, "Authorization") ||
-					!slices.Contains(got.Exposed, "X-RateLimit-Reset") {
-					t.Errorf("got %+v, want %s allowed for %s", got, row.method, origin)
-				}
-			})
+			a := newPageApp(base)
+			got, err := a.Preflight(t.Context(), row.method, row.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(got.Origins, origin) ||
+				!slices.Contains(got.Methods, row.method) ||
+				!slices.Contains(got.Headers, "Authorization") ||
+				!slices.Contains(got.Exposed, "X-RateLimit-Reset") {
+				t.Errorf("got %+v, want %s allowed for %s", got, row.method, origin)
+			}
 		})
 	}
 	cors := []any{"Access-Control-Allow-Origin", origin, "Access-Control-Expose-Headers", exposed,
@@ -133,11 +128,10 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 200, Header: notStored(cors...),
 			JSON: issued(withRefresh)},
 	}, func(t *testing.T, base string) {
-		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
-			if _, err := a.Exchange(ctx, code, verifier); err != nil {
-				t.Error(err)
-			}
-		})
+		a := newPageApp(base)
+		if _, err := a.Exchange(t.Context(), code, verifier); err != nil {
+			t.Error(err)
+		}
 	})
 	p.Test(t, pacttest.Interaction{
 		Name:    "the basic profile for a web page",
@@ -146,11 +140,10 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 200, Header: counted("100", "99", cors...),
 			JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace")}},
 	}, func(t *testing.T, base string) {
-		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
-			if _, _, err := a.Profile(ctx, accessToken); err != nil {
-				t.Error(err)
-			}
-		})
+		a := newPageApp(base)
+		if _, _, err := a.Profile(t.Context(), accessToken); err != nil {
+			t.Error(err)
+		}
 	})
 	p.Test(t, pacttest.Interaction{
 		Name:    "the detailed profile for a web page",
@@ -160,11 +153,10 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace"),
 				"service_id": pacttest.NotEmpty("1f0e9d8c-7b6a-4958-8776-655443322110")}},
 	}, func(t *testing.T, base string) {
-		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
-			if _, _, err := a.Details(ctx, accessToken); err != nil {
-				t.Error(err)
-			}
-		})
+		a := newPageApp(base)
+		if _, _, err := a.Details(t.Context(), accessToken); err != nil {
+			t.Error(err)
+		}
 	})
 	p.Test(t, pacttest.Interaction{
 		Name:  "a revocation by a web page",
@@ -173,11 +165,10 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			"Origin", origin),
 		Response: pacttest.Response{Status: 200, Header: notStored(cors...), JSON: object{}},
 	}, func(t *testing.T, base string) {
-		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
-			if err := a.Revoke(ctx, refreshToken, ""); err != nil {
-				t.Error(err)
-			}
-		})
+		a := newPageApp(base)
+		if err := a.Revoke(t.Context(), refreshToken, ""); err != nil {
+			t.Error(err)
+		}
 	})
 	p.Test(t, pacttest.Interaction{
 		Name:    "the basic profile for a web page with an expired token",
@@ -186,9 +177,8 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 401, Header: header(cors...),
 			JSON: three("token_expired")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, _, err := a.Profile(ctx, accessToken)
-			wantError(t, err, 401, "token_expired")
-		})
+		a := newPageApp(base)
+		_, _, err := a.Profile(t.Context(), accessToken)
+		wantError(t, err, 401, "token_expired")
 	})
 }

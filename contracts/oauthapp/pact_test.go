@@ -3,7 +3,6 @@
 package oauthapp_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"net/url"
@@ -173,12 +172,6 @@ func four(code string) object {
 	return object{"error": code, "error_description": pacttest.NotEmpty("This is wrong."),
 		"message": pacttest.NotEmpty("This is wrong."),
 		"hint":    pacttest.NotEmpty("Change that.")}
-}
-
-// withApp runs call with the application.
-func withApp(t *testing.T, a *oauthapp.App, call func(context.Context, *oauthapp.App)) {
-	t.Helper()
-	call(t.Context(), a)
 }
 
 // wantError returns err as an *Error. The test fails unless it has that status and code.

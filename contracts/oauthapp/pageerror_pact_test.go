@@ -3,7 +3,6 @@
 package oauthapp_test
 
 import (
-	"context"
 	"net/url"
 	"testing"
 
@@ -71,19 +70,18 @@ func failingPages(t *testing.T, p *pacttest.Pact) {
 				Header: header(append(row.headers, "Access-Control-Allow-Origin", origin, "Vary",
 					"Origin")...)},
 		}, func(t *testing.T, base string) {
-			withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
-				send := oauthapp.Request{Method: request.Method, Path: request.Path,
-					Header: map[string]string{}}
-				if request.Form != nil {
-					send.Body = request.Form.Encode()
-					send.Header["Content-Type"] = "application/x-www-form-urlencoded"
-				}
-				if request.Header["Authorization"] != nil {
-					send.Header["Authorization"] = "Bearer " + accessToken
-				}
-				_, err := a.Do(ctx, send)
-				wantError(t, err, row.status, row.code)
-			})
+			a := newPageApp(base)
+			send := oauthapp.Request{Method: request.Method, Path: request.Path,
+				Header: map[string]string{}}
+			if request.Form != nil {
+				send.Body = request.Form.Encode()
+				send.Header["Content-Type"] = "application/x-www-form-urlencoded"
+			}
+			if request.Header["Authorization"] != nil {
+				send.Header["Authorization"] = "Bearer " + accessToken
+			}
+			_, err := a.Do(t.Context(), send)
+			wantError(t, err, row.status, row.code)
 		})
 	}
 }

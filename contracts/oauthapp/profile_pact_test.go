@@ -116,18 +116,17 @@ func profiles(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: counted("100", "99"),
 				JSON: basicFields(row.fields)},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				got, quota, err := a.Profile(ctx, accessToken)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !reflect.DeepEqual(*got, row.want.Profile) ||
-					quota != (oauthapp.Quota{Limit: 100, Remaining: 99,
-						Reset: time.Unix(1790000000, 0)}) {
-					t.Errorf("got %+v with %+v, want %+v with 99 of 100 left", *got, quota,
-						row.want.Profile)
-				}
-			})
+			a := newApp(base)
+			got, quota, err := a.Profile(t.Context(), accessToken)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(*got, row.want.Profile) ||
+				quota != (oauthapp.Quota{Limit: 100, Remaining: 99,
+					Reset: time.Unix(1790000000, 0)}) {
+				t.Errorf("got %+v with %+v, want %+v with 99 of 100 left", *got, quota,
+					row.want.Profile)
+			}
 		})
 		p.Test(t, pacttest.Interaction{
 			Name:    "the detailed profile " + row.name,
@@ -136,17 +135,16 @@ func profiles(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: counted("50", "49"),
 				JSON: detailedFields(row.fields)},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				got, quota, err := a.Details(ctx, accessToken)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !reflect.DeepEqual(*got, row.want) ||
-					quota != (oauthapp.Quota{Limit: 50, Remaining: 49,
-						Reset: time.Unix(1790000000, 0)}) {
-					t.Errorf("got %+v with %+v, want %+v with 49 of 50 left", *got, quota, row.want)
-				}
-			})
+			a := newApp(base)
+			got, quota, err := a.Details(t.Context(), accessToken)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(*got, row.want) ||
+				quota != (oauthapp.Quota{Limit: 50, Remaining: 49,
+					Reset: time.Unix(1790000000, 0)}) {
+				t.Errorf("got %+v with %+v, want %+v with 49 of 50 left", *got, quota, row.want)
+			}
 		})
 	}
 	closedProfiles(t, p)
@@ -196,11 +194,10 @@ func closedProfiles(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: header(),
 				JSON: pacttest.OnlyKeys(row.members)},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				if err := row.ask(ctx, a); err != nil {
-					t.Error(err)
-				}
-			})
+			a := newApp(base)
+			if err := row.ask(t.Context(), a); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -213,11 +210,10 @@ func profileHeaders(t *testing.T, p *pacttest.Pact) {
 		Given: []state{confidential(), given("an access token")}, Request: head,
 		Response: pacttest.Response{Status: 200, Header: counted("100", "99")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			if got, err := a.Quota(ctx, accessToken); err != nil || got.Remaining != 99 {
-				t.Errorf("got %+v, %v, want 99 left", got, err)
-			}
-		})
+		a := newApp(base)
+		if got, err := a.Quota(t.Context(), accessToken); err != nil || got.Remaining != 99 {
+			t.Errorf("got %+v, %v, want 99 left", got, err)
+		}
 	})
 	basic := object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace")}
 	detailed := maps.Clone(basic)
@@ -236,21 +232,18 @@ func profileHeaders(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: counted(row.limit, "0"),
 				JSON: row.fields},
 		}, func(t *testing.T, base string) {
+			a := newApp(base)
 			if row.path == basicPath {
-				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-					if _, got, err := a.Profile(ctx, accessToken); err != nil ||
-						got.Remaining != 0 || got.Limit != 100 {
-						t.Errorf("got %+v, %v, want nothing left", got, err)
-					}
-				})
-				return
-			}
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				if _, got, err := a.Details(ctx, accessToken); err != nil || got.Remaining != 0 ||
-					got.Limit != 50 {
+				if _, got, err := a.Profile(t.Context(), accessToken); err != nil ||
+					got.Remaining != 0 || got.Limit != 100 {
 					t.Errorf("got %+v, %v, want nothing left", got, err)
 				}
-			})
+				return
+			}
+			if _, got, err := a.Details(t.Context(), accessToken); err != nil || got.Remaining != 0 ||
+				got.Limit != 50 {
+				t.Errorf("got %+v, %v, want nothing left", got, err)
+			}
 		})
 	}
 	p.Test(t, pacttest.Interaction{
@@ -260,11 +253,10 @@ func profileHeaders(t *testing.T, p *pacttest.Pact) {
 		Request:  getProfile(basicPath, theToken),
 		Response: pacttest.Response{Status: 200, Header: counted("100", "99"), JSON: basic},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			if _, got, err := a.Profile(ctx, accessToken); err != nil || got.Remaining != 99 {
-				t.Errorf("got %+v, %v, want 99 left", got, err)
-			}
-		})
+		a := newApp(base)
+		if _, got, err := a.Profile(t.Context(), accessToken); err != nil || got.Remaining != 99 {
+			t.Errorf("got %+v, %v, want 99 left", got, err)
+		}
 	})
 }
 

@@ -74,12 +74,11 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 					Header: header("WWW-Authenticate", row.challenge, "Cache-Control", "no-store"),
 					JSON:   messageOnly},
 			}, func(t *testing.T, base string) {
-				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-					got := wantError(t, e.ask(ctx, a, row.token), 401, "")
-					if got.Message == "" || got.Expired() || got.Challenge == "" {
-						t.Errorf("got %+v, want a message, and no token that has expired", got)
-					}
-				})
+				a := newApp(base)
+				got := wantError(t, e.ask(t.Context(), a, row.token), 401, "")
+				if got.Message == "" || got.Expired() || got.Challenge == "" {
+					t.Errorf("got %+v, want a message, and no token that has expired", got)
+				}
 			})
 		}
 		p.Test(t, pacttest.Interaction{
@@ -87,11 +86,10 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 401,
 				Header: header("WWW-Authenticate", bareChallenge), JSON: messageOnly},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				_, err := a.Do(ctx, oauthapp.Request{Path: e.path,
-					Header: map[string]string{"Authorization": foreign}})
-				wantError(t, err, 401, "")
-			})
+			a := newApp(base)
+			_, err := a.Do(t.Context(), oauthapp.Request{Path: e.path,
+				Header: map[string]string{"Authorization": foreign}})
+			wantError(t, err, 401, "")
 		})
 		p.Test(t, pacttest.Interaction{
 			Name:  e.what + " with the token in the query",
@@ -102,10 +100,9 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 401,
 				Header: header("WWW-Authenticate", bareChallenge), JSON: messageOnly},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				_, err := a.Do(ctx, oauthapp.Request{Path: e.path + "?access_token=" + accessToken})
-				wantError(t, err, 401, "")
-			})
+			a := newApp(base)
+			_, err := a.Do(t.Context(), oauthapp.Request{Path: e.path + "?access_token=" + accessToken})
+			wantError(t, err, 401, "")
 		})
 		for _, row := range []struct {
 			name   string
@@ -120,9 +117,8 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 				Response: pacttest.Response{Status: 401, Header: header(),
 					JSON: pacttest.OnlyKeys(object{"message": pacttest.Any("It is not valid.")})},
 			}, func(t *testing.T, base string) {
-				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-					wantError(t, e.ask(ctx, a, row.token), 401, "")
-				})
+				a := newApp(base)
+				wantError(t, e.ask(t.Context(), a, row.token), 401, "")
 			})
 		}
 		lacking := "detail-user"
@@ -132,18 +128,17 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 		fails := func(name string, given []state, status int, code string, h map[string]any,
 			body object) {
 			ask := func(t *testing.T, base string) {
-				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-					got := wantError(t, e.ask(ctx, a, accessToken), status, code)
-					if got.Message == "" || got.Expired() != (code == "token_expired") {
-						t.Errorf("got %+v, want a message, and expired only if it is so", got)
-					}
-					if status != 401 && got.Quota == (oauthapp.Quota{}) {
-						t.Errorf("got %+v, want the quota", got)
-					}
-					if status == 429 && got.RetryAfter != 42*time.Second {
-						t.Errorf("got %+v, want to come back in 42 s", got)
-					}
-				})
+				a := newApp(base)
+				got := wantError(t, e.ask(t.Context(), a, accessToken), status, code)
+				if got.Message == "" || got.Expired() != (code == "token_expired") {
+					t.Errorf("got %+v, want a message, and expired only if it is so", got)
+				}
+				if status != 401 && got.Quota == (oauthapp.Quota{}) {
+					t.Errorf("got %+v, want the quota", got)
+				}
+				if status == 429 && got.RetryAfter != 42*time.Second {
+					t.Errorf("got %+v, want to come back in 42 s", got)
+				}
 			}
 			p.Test(t, pacttest.Interaction{Name: e.what + " " + name, Given: given,
 				Request:  getProfile(e.path, theToken),
@@ -194,10 +189,9 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 403, Header: counted("100", "99"),
 			JSON: three("insufficient_scope")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, _, err := a.Profile(ctx, accessToken)
-			wantError(t, err, 403, "insufficient_scope")
-		})
+		a := newApp(base)
+		_, _, err := a.Profile(t.Context(), accessToken)
+		wantError(t, err, 403, "insufficient_scope")
 	})
 	p.Test(t, pacttest.Interaction{
 		Name: "the basic profile during overload, with only documented members",
@@ -207,10 +201,9 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			JSON: pacttest.OnlyKeys(object{"error": "temporarily_unavailable",
 				"message": pacttest.Any("Later.")})},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, _, err := a.Profile(ctx, accessToken)
-			wantError(t, err, 503, "temporarily_unavailable")
-		})
+		a := newApp(base)
+		_, _, err := a.Profile(t.Context(), accessToken)
+		wantError(t, err, 503, "temporarily_unavailable")
 	})
 	for _, e := range endpoints {
 		p.Test(t, pacttest.Interaction{
@@ -223,12 +216,11 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 				JSON: object{"error": "temporarily_unavailable",
 					"message": pacttest.NotEmpty("Later.")}},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				if got := wantError(t, e.ask(ctx, a, accessToken), 503,
-					"temporarily_unavailable"); got.RetryAfter != time.Second {
-					t.Errorf("got %+v, want to come back in 1 s", got)
-				}
-			})
+			a := newApp(base)
+			if got := wantError(t, e.ask(t.Context(), a, accessToken), 503,
+				"temporarily_unavailable"); got.RetryAfter != time.Second {
+				t.Errorf("got %+v, want to come back in 1 s", got)
+			}
 		})
 	}
 }

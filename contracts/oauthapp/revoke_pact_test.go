@@ -51,11 +51,10 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: notStored(),
 				JSON: pacttest.OnlyKeys(object{})},
 		}, func(t *testing.T, base string) {
-			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
-				if err := a.Revoke(ctx, row.token, row.form.Get("token_type_hint")); err != nil {
-					t.Error(err)
-				}
-			})
+			a := row.app(base)
+			if err := a.Revoke(t.Context(), row.token, row.form.Get("token_type_hint")); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	aboutTokenErrors(t, p, "a revocation", "/oauth/revoke",
@@ -73,11 +72,9 @@ func aboutTokenErrors(t *testing.T, p *pacttest.Pact, what, path string,
 			otherSecret)),
 		Response: pacttest.Response{Status: 401, Header: notStored(), JSON: four("invalid_client")},
 	}, func(t *testing.T, base string) {
-		app := newApp(base)
-		app.Secret = otherSecret
-		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-			wantError(t, ask(ctx, a, refreshToken), 401, "invalid_client")
-		})
+		a := newApp(base)
+		a.Secret = otherSecret
+		wantError(t, ask(t.Context(), a, refreshToken), 401, "invalid_client")
 	})
 	p.Test(t, pacttest.Interaction{
 		Name: what + " with a wrong secret in HTTP Basic", Given: []state{confidential()},
@@ -85,14 +82,12 @@ func aboutTokenErrors(t *testing.T, p *pacttest.Pact, what, path string,
 		Response: pacttest.Response{Status: 401,
 			Header: notStored("WWW-Authenticate", basicChallenge), JSON: four("invalid_client")},
 	}, func(t *testing.T, base string) {
-		app := newBasicApp(base)
-		app.Secret = otherSecret
-		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-			if got := wantError(t, ask(ctx, a, refreshToken), 401,
-				"invalid_client"); got.Challenge == "" {
-				t.Errorf("got %+v, want a challenge", got)
-			}
-		})
+		a := newBasicApp(base)
+		a.Secret = otherSecret
+		if got := wantError(t, ask(t.Context(), a, refreshToken), 401,
+			"invalid_client"); got.Challenge == "" {
+			t.Errorf("got %+v, want a challenge", got)
+		}
 	})
 	p.Test(t, pacttest.Interaction{
 		Name: what + " without a token", Given: []state{confidential()},
@@ -100,11 +95,10 @@ func aboutTokenErrors(t *testing.T, p *pacttest.Pact, what, path string,
 		Response: pacttest.Response{Status: 400, Header: notStored(),
 			JSON: four("invalid_request")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: path,
-				Body:   signed().Encode(),
-				Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}})
-			wantError(t, err, 400, "invalid_request")
-		})
+		a := newApp(base)
+		_, err := a.Do(t.Context(), oauthapp.Request{Method: "POST", Path: path,
+			Body:   signed().Encode(),
+			Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}})
+		wantError(t, err, 400, "invalid_request")
 	})
 }

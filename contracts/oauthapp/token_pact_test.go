@@ -103,20 +103,19 @@ func tokens(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: notStored(),
 				JSON: issued(row.want)},
 		}, func(t *testing.T, base string) {
-			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
-				got, err := row.ask(ctx, a)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := oauthapp.Tokens{AccessToken: accessToken, Lifetime: time.Hour,
-					Scope: row.scope}
-				if row.want != nil {
-					want.RefreshToken = newRefresh
-				}
-				if *got != want {
-					t.Errorf("got %+v, want %+v", *got, want)
-				}
-			})
+			a := row.app(base)
+			got, err := row.ask(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := oauthapp.Tokens{AccessToken: accessToken, Lifetime: time.Hour,
+				Scope: row.scope}
+			if row.want != nil {
+				want.RefreshToken = newRefresh
+			}
+			if *got != want {
+				t.Errorf("got %+v, want %+v", *got, want)
+			}
 		})
 	}
 	for _, row := range []struct {
@@ -148,11 +147,10 @@ func tokens(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: notStored(),
 				JSON: pacttest.OnlyKeys(members)},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				if _, err := row.ask(ctx, a); err != nil {
-					t.Error(err)
-				}
-			})
+			a := newApp(base)
+			if _, err := row.ask(t.Context(), a); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

@@ -122,15 +122,14 @@ func tokenErrors(t *testing.T, p *pacttest.Pact) {
 			Name: row.name, Given: row.given, Request: request,
 			Response: pacttest.Response{Status: row.status, Header: h, JSON: four(row.code)},
 		}, func(t *testing.T, base string) {
-			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
-				got := wantError(t, row.ask(ctx, a), row.status, row.code)
-				if got.Description == "" || got.Message == "" || got.Hint == "" || got.Temporary() {
-					t.Errorf("got %+v, want all four fields, and for good", got)
-				}
-				if want := row.basic != ""; (got.Challenge != "") != want {
-					t.Errorf("got the challenge %q, want one %v", got.Challenge, want)
-				}
-			})
+			a := row.app(base)
+			got := wantError(t, row.ask(t.Context(), a), row.status, row.code)
+			if got.Description == "" || got.Message == "" || got.Hint == "" || got.Temporary() {
+				t.Errorf("got %+v, want all four fields, and for good", got)
+			}
+			if want := row.basic != ""; (got.Challenge != "") != want {
+				t.Errorf("got the challenge %q, want one %v", got.Challenge, want)
+			}
 		})
 	}
 	p.Test(t, pacttest.Interaction{
@@ -140,13 +139,12 @@ func tokenErrors(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 400, Header: notStored(),
 			JSON: four("invalid_request")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: "/oauth/token",
-				Body: signed("grant_type", "client_credentials").Encode(),
-				Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded",
-					"Authorization": basic}})
-			wantError(t, err, 400, "invalid_request")
-		})
+		a := newApp(base)
+		_, err := a.Do(t.Context(), oauthapp.Request{Method: "POST", Path: "/oauth/token",
+			Body: signed("grant_type", "client_credentials").Encode(),
+			Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded",
+				"Authorization": basic}})
+		wantError(t, err, 400, "invalid_request")
 	})
 	p.Test(t, pacttest.Interaction{
 		Name: "a token request in JSON", Given: []state{confidential()},
@@ -157,13 +155,12 @@ func tokenErrors(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 400, Header: notStored(),
 			JSON: four("invalid_request")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: "/oauth/token",
-				Body: `{"grant_type":"client_credentials"}`,
-				Header: map[string]string{"Content-Type": "application/json",
-					"Authorization": basic}})
-			wantError(t, err, 400, "invalid_request")
-		})
+		a := newApp(base)
+		_, err := a.Do(t.Context(), oauthapp.Request{Method: "POST", Path: "/oauth/token",
+			Body: `{"grant_type":"client_credentials"}`,
+			Header: map[string]string{"Content-Type": "application/json",
+				"Authorization": basic}})
+		wantError(t, err, 400, "invalid_request")
 	})
 	large := signed("grant_type", "client_credentials", "scope", strings.Repeat("view-user ", 7000))
 	p.Test(t, pacttest.Interaction{
@@ -171,9 +168,8 @@ func tokenErrors(t *testing.T, p *pacttest.Pact) {
 		Response: pacttest.Response{Status: 413, Header: header("Cache-Control", "no-store"),
 			JSON: four("payload_too_large")},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			wantError(t, sendForm(large)(ctx, a), 413, "payload_too_large")
-		})
+		a := newApp(base)
+		wantError(t, sendForm(large)(t.Context(), a), 413, "payload_too_large")
 	})
 	p.Test(t, pacttest.Interaction{
 		Name:    "a token request whose error has only documented members",
@@ -184,10 +180,9 @@ func tokenErrors(t *testing.T, p *pacttest.Pact) {
 				"error_description": pacttest.Any("Wrong."), "message": pacttest.Any("Wrong."),
 				"hint": pacttest.Any("Change that.")})},
 	}, func(t *testing.T, base string) {
-		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			wantError(t, sendForm(signed("grant_type", "password"))(ctx, a), 400,
-				"unsupported_grant_type")
-		})
+		a := newApp(base)
+		wantError(t, sendForm(signed("grant_type", "password"))(t.Context(), a), 400,
+			"unsupported_grant_type")
 	})
 }
 
@@ -272,9 +267,8 @@ func grantErrors(t *testing.T, p *pacttest.Pact) {
 			Name: row.name, Given: row.given, Request: post("/oauth/token", signed(row.form...)),
 			Response: pacttest.Response{Status: 400, Header: notStored(), JSON: four(row.code)},
 		}, func(t *testing.T, base string) {
-			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				wantError(t, row.ask(ctx, a), 400, row.code)
-			})
+			a := newApp(base)
+			wantError(t, row.ask(t.Context(), a), 400, row.code)
 		})
 	}
 }
@@ -329,15 +323,13 @@ func overloads(t *testing.T, p *pacttest.Pact) {
 					Header: notStored("Retry-After", positive("3")),
 					JSON:   four("temporarily_unavailable")},
 			}, func(t *testing.T, base string) {
-				app := newApp(base)
-				app.Secret = trouble.secret
-				withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-					got := wantError(t, endpoint.ask(ctx, a), trouble.status,
-						"temporarily_unavailable")
-					if got.RetryAfter != 3*time.Second || !got.Temporary() {
-						t.Errorf("got %+v, want to come back in 3 s", got)
-					}
-				})
+				a := newApp(base)
+				a.Secret = trouble.secret
+				got := wantError(t, endpoint.ask(t.Context(), a), trouble.status,
+					"temporarily_unavailable")
+				if got.RetryAfter != 3*time.Second || !got.Temporary() {
+					t.Errorf("got %+v, want to come back in 3 s", got)
+				}
 			})
 		}
 	}

@@ -13,7 +13,7 @@ type Tokens struct {
 	Lifetime     time.Duration // of the access token, from now
 	RefreshToken string        // "" = none was issued
 	Scope        string        // granted scope, "" = as requested
-	IDToken      string        // for CheckIDToken; "" = none was issued
+	IDToken      string        // a signed JWT; "" = none was issued
 }
 
 // Exchange redeems the code that Callback returned. verifier is that of the authorization request,

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -177,7 +175,7 @@ func (r *result) String() string {
 // measure attacks for that long while the victim visits twice a second.
 func (t *target) measure(ctx context.Context, a attack, length time.Duration,
 	workers int) (*result, error) {
-	before, err := t.metrics(ctx)
+	before, err := t.Server.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -202,34 +200,11 @@ func (t *target) measure(ctx context.Context, a attack, length time.Duration,
 		time.Sleep(500 * time.Millisecond)
 	}
 	all.Wait()
-	after, err := t.metrics(person)
+	after, err := t.Server.Metrics(person)
 	if err != nil {
 		return nil, err
 	}
 	r.cpu = after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]
 	r.hashing = after["gatehouse_password_hash_seconds_total{by=\"stranger\"}"] - before["gatehouse_password_hash_seconds_total{by=\"stranger\"}"]
 	return r, nil
-}
-
-// metrics returns the server's metrics.
-func (t *target) metrics(ctx context.Context) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Admin+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := (&http.Client{Transport: t.http}).Do(request)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(response.Body)
-	response.Body.Close()
-	all := map[string]float64{}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name != "#" {
-			if v, err := strconv.ParseFloat(value, 64); err == nil {
-				all[name] = v
-			}
-		}
-	}
-	return all, err
 }

@@ -24,13 +24,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"gatehouse/loadtest"
+	"gatehouse/loadtest/lab"
 )
 
 // longestWait is the limit for all that a person does in a round.
@@ -63,12 +62,8 @@ func run(ctx context.Context, program string, length time.Duration, workers int)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if program == "" {
-		program = filepath.Join(dir, "gatehouse")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program,
-			"gatehouse/cmd/gatehouse")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if text, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build gatehouse: %w: %s", err, text)
+		if program, err = lab.Build(ctx, dir); err != nil {
+			return err
 		}
 	}
 	local, err := loadtest.StartLocal(ctx, program, "",

@@ -36,21 +36,50 @@ func newClient(address string, requests [][]byte, proof string, first int) (*cli
 		buffer: make([]byte, 64<<10)}, nil
 }
 
-// run sends n requests. A response without the proof is an error.
-func (c *client) run(n int) error {
+// limitTime sets the deadline of the next requests.
+func (c *client) limitTime() error {
 	if err := c.conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return fmt.Errorf("set a deadline: %w", err)
 	}
+	return nil
+}
+
+// run sends n requests.
+func (c *client) run(n int) error {
+	if err := c.limitTime(); err != nil {
+		return err
+	}
 	for range n {
-		head, _, err := c.do(c.requests[c.next%len(c.requests)])
-		if err != nil {
+		if _, _, err := c.doNext(); err != nil {
 			return err
 		}
-		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, c.proof) {
-			status, _, _ := bytes.Cut(head, []byte("\r\n"))
-			return fmt.Errorf("got %s, want 200 with %s", status, bytes.TrimSpace(c.proof))
+	}
+	return nil
+}
+
+// doNext sends the next request in turn. A response without the proof is an error.
+func (c *client) doNext() (head, body []byte, err error) {
+	head, body, err = c.do(c.requests[c.next%len(c.requests)])
+	if err != nil {
+		return nil, nil, err
+	}
+	if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, c.proof) {
+		status, _, _ := bytes.Cut(head, []byte("\r\n"))
+		return nil, nil, fmt.Errorf("got %s, want 200 with %s", status, bytes.TrimSpace(c.proof))
+	}
+	c.next++
+	return head, body, nil
+}
+
+// fillCache has gatehouse look up the first n keys.
+func (c *client) fillCache(n int) error {
+	if err := c.limitTime(); err != nil {
+		return err
+	}
+	for _, request := range bulks(n) {
+		if _, _, err := c.do(request); err != nil {
+			return err
 		}
-		c.next++
 	}
 	return nil
 }
@@ -104,11 +133,11 @@ func contentLength(head []byte) (int, error) {
 // request. It ignores values that differ between responses of one server: tokens, date, age,
 // request id, and the remaining and reset values of a rate limit.
 func compareResponses(a, b *client) error {
-	headA, bodyA, err := a.doNext()
+	headA, bodyA, err := a.parseNext()
 	if err != nil {
 		return err
 	}
-	headB, bodyB, err := b.doNext()
+	headB, bodyB, err := b.parseNext()
 	if err != nil {
 		return err
 	}
@@ -123,15 +152,14 @@ func compareResponses(a, b *client) error {
 
 var issuedToken = regexp.MustCompile("(gtat|gtrt|eyJ)[-_.0-9A-Za-z]+")
 
-func (c *client) doNext() (http.Header, string, error) {
-	if err := c.conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return nil, "", fmt.Errorf("set a deadline: %w", err)
+func (c *client) parseNext() (http.Header, string, error) {
+	if err := c.limitTime(); err != nil {
+		return nil, "", err
 	}
-	head, body, err := c.do(c.requests[c.next%len(c.requests)])
+	head, body, err := c.doNext()
 	if err != nil {
 		return nil, "", err
 	}
-	c.next++
 	header := http.Header{}
 	for line := range strings.Lines(string(head)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")

@@ -7,13 +7,18 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // comparison says what to compare and how.
 type comparison struct {
 	trial                        *trial
+	binary                       string // gatehouse program
+	against                      string // another in place of raw; "" = raw
 	pairs, requests, connections int
 	tokens                       int                 // access tokens used in turn; 0 = the trial's
+	keys                         int                 // addresses looked up in turn; 0 = the trial's
 	profiles                     string              // folder for CPU profiles; "" = none
 	each                         func(i int, p pair) // called after every pair; may be nil
 }
@@ -51,28 +56,28 @@ func (c comparison) run() (m medians, err error) {
 		return m, fmt.Errorf("make a folder for logs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if c.trial.end != nil {
-		defer func() { err = errors.Join(err, c.trial.end()) }()
+	if c.trial.postgres {
+		defer func() { err = errors.Join(err, pgtest.Stop()) }()
 	}
 	if c.tokens == 0 {
 		c.tokens = c.trial.tokens
 	}
-	requests, err := c.trial.prepare(plan{dir, c.tokens, c.all()})
-	if err != nil {
-		return m, err
+	if c.keys == 0 {
+		c.keys = c.trial.keys
 	}
-	raw, err := c.start(rawKind, dir, requests)
-	if err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, raw.end()) }()
-	gatehouse, err := c.start(gatehouseKind, dir, requests)
+	gatehouse, err := c.startGatehouse(c.binary, filepath.Join(dir, "gatehouse"))
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, gatehouse.end()) }()
-	if err := compareResponses(raw.clients[0], gatehouse.clients[0]); err != nil {
+	raw, err := c.startOther(gatehouse, dir)
+	if err != nil {
 		return m, err
+	}
+	defer func() { err = errors.Join(err, raw.end()) }()
+	if c.profiles != "" {
+		raw.profile = filepath.Join(c.profiles, c.trial.name+"-"+c.other()+".prof")
+		gatehouse.profile = filepath.Join(c.profiles, c.trial.name+"-gatehouse.prof")
 	}
 	for _, s := range []*subject{raw, gatehouse} { // warm-up
 		if _, err := s.measure(c.warmUp()); err != nil {
@@ -93,15 +98,30 @@ func (c comparison) warmUp() int {
 // all returns the most requests that a server gets, a multiple of the connections.
 func (c comparison) all() int {
 	each := func(n int) int { return max(1, n/c.connections) }
-	return c.connections * (1 + each(c.warmUp()) + c.pairs*each(c.requests))
+	return c.connections * (2 + each(c.warmUp()) + c.pairs*each(c.requests))
 }
 
-func (c comparison) start(kind, dir string, requests func(host string) [][]byte) (*subject, error) {
-	profile := ""
-	if c.profiles != "" {
-		profile = filepath.Join(c.profiles, c.trial.name+"-"+kind+".prof")
+// other names what gatehouse is compared with.
+func (c comparison) other() string {
+	if c.against != "" {
+		return "against"
 	}
-	return startSubject(c.trial, kind, dir, profile, requests, c.connections)
+	return "raw"
+}
+
+// startOther starts what gatehouse is compared with. Raw must send the same responses.
+func (c comparison) startOther(gatehouse *subject, dir string) (*subject, error) {
+	if c.against != "" {
+		return c.startGatehouse(c.against, filepath.Join(dir, c.other()))
+	}
+	raw, err := c.startRaw(gatehouse, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := compareResponses(raw.clients[0], gatehouse.clients[0]); err != nil {
+		return nil, errors.Join(err, raw.end())
+	}
+	return raw, nil
 }
 
 // measure takes the pairs. Every second pair is in reverse order.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -8,18 +9,33 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gatehouse/loadtest/lab"
 )
 
-// TestMain lets the test binary run as one of the servers.
+// gatehouse is the program that is measured.
+var gatehouse string
+
+// TestMain lets the test binary run as raw.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == serveCommand {
-		if err := serve(os.Args[2:], os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "compare:", err)
-			os.Exit(1)
-		}
+	if len(os.Args) == 3 && os.Args[1] == rawCommand {
+		exitOn(serveRaw(os.Args[2]))
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "compare")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		gatehouse, err = lab.Build(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
 }
 
 // BenchmarkRelativeToRaw reports CPU and rate of each kind of request over loopback, for gatehouse
@@ -27,7 +43,8 @@ func TestMain(m *testing.M) {
 func BenchmarkRelativeToRaw(b *testing.B) {
 	for _, t := range trials {
 		b.Run(t.name, func(b *testing.B) {
-			m, err := comparison{trial: t, pairs: 5, requests: t.requests, connections: 64}.run()
+			m, err := comparison{trial: t, binary: gatehouse, pairs: 5, requests: t.requests,
+				connections: 64}.run()
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -47,8 +64,8 @@ func TestServersSendSameResponses(t *testing.T) {
 	for _, trial := range trials {
 		t.Run(trial.name, func(t *testing.T) {
 			pairs := 0
-			c := comparison{trial: trial, pairs: 2, requests: 640, connections: 4,
-				tokens: min(trial.tokens, 100), each: func(_ int, p pair) {
+			c := comparison{trial: trial, binary: gatehouse, pairs: 2, requests: 640, connections: 4,
+				tokens: min(trial.tokens, 100), keys: min(trial.keys, 1000), each: func(_ int, p pair) {
 					pairs++
 					if p.raw.cpu <= 0 || p.gatehouse.cpu <= 0 || p.raw.rate <= 0 || p.gatehouse.rate <= 0 {
 						t.Errorf("got %+v, want times and rates", p)
@@ -74,14 +91,14 @@ func TestUnknownTrialIsRefused(t *testing.T) {
 
 func TestKeysAreDistinctAndOfEqualLength(t *testing.T) {
 	seen := map[netip.Addr]bool{}
-	for i := range keys {
+	for i := range fileKeys {
 		seen[key(i)] = true
 		if got := len(key(i).String()); got != len("20.100.100.100") {
 			t.Fatalf("got key %v of %d characters, want 14", key(i), got)
 		}
 	}
-	if len(seen) != keys {
-		t.Errorf("got %d distinct keys, want %d", len(seen), keys)
+	if len(seen) != fileKeys {
+		t.Errorf("got %d distinct keys, want %d", len(seen), fileKeys)
 	}
 }
 

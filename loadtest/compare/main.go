@@ -1,6 +1,6 @@
 // Compare measures what requests cost in the whole service, relative to raw: a bare fasthttp
-// handler that sends the same bytes and headers. Each of the two servers has its own process, so
-// that the CPU of the client does not count.
+// handler that sends the same bytes and headers. Gatehouse is the program -binary. Each of the two
+// servers has its own process, so that the CPU of the client does not count.
 //
 //	go run ./loadtest/compare [FLAGS] [NAME ...]
 //
@@ -23,9 +23,14 @@
 // Databases are in the folder for temporary files. Without a name, all are measured, which takes
 // some minutes.
 //
-// Raw sends the responses of gatehouse: the same distinct bodies, from memory, and the same
-// headers, set one by one with fasthttp's fastest function. Headers that follow the clock do so. It
-// does not make request ids, count or log.
+// Raw sends the responses that gatehouse has sent before: the same distinct bodies, from memory,
+// and the same headers, set one by one with fasthttp's fastest function. Headers that follow the
+// clock do so. It does not make request ids, count or log.
+//
+// With -against, another gatehouse program takes the place of raw, so two versions are measured in
+// turn:
+//
+//	go run ./loadtest/compare -against /tmp/gatehouse-before hit profile
 //
 // The servers are measured in turn, with a fixed number of requests each. Each connection has one
 // client, which sends its next request after it has read the last response.
@@ -37,50 +42,61 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
+
+	"gatehouse/loadtest/lab"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == serveCommand {
-		if err := serve(os.Args[2:], os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "compare:", err)
-			os.Exit(1)
-		}
+	if len(os.Args) == 3 && os.Args[1] == rawCommand {
+		exitOn(serveRaw(os.Args[2]))
 		return
 	}
 	c := comparison{}
+	flag.StringVar(&c.binary, "binary", "",
+		"gatehouse program to measure (default: built from source)")
+	flag.StringVar(&c.against, "against", "",
+		"another gatehouse program, which takes the place of raw")
 	flag.IntVar(&c.pairs, "pairs", 10, "measurements of each server")
 	flag.IntVar(&c.requests, "requests", 0, "requests of one measurement; 0 = the trial's default")
 	flag.IntVar(&c.connections, "connections", 64,
 		"keep-alive connections, each with one request at a time")
 	flag.StringVar(&c.profiles, "profiles", "",
-		"folder for CPU profiles of the servers, which slow them a little")
+		"folder for CPU profiles of the last measurement of each server, which slow them a little")
 	flag.Parse()
-	if err := reportAll(c, flag.Args()); err != nil {
+	exitOn(reportAll(c, flag.Args()))
+}
+
+func exitOn(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
 // reportAll measures and reports the trials with these names; without names, all.
-func reportAll(c comparison, names []string) error {
+func reportAll(c comparison, names []string) (err error) {
 	if c.pairs < 1 || c.connections < 1 || c.requests < 0 {
 		return errors.New("-pairs and -connections must be at least 1, -requests at least 0")
 	}
-	chosen := trials
-	if len(names) > 0 {
-		chosen = nil
+	chosen, err := trialsNamed(names)
+	if err != nil {
+		return err
 	}
-	for _, name := range names {
-		t, err := trialNamed(name)
+	if c.binary == "" {
+		dir, err := os.MkdirTemp("", "compare")
 		if err != nil {
+			return fmt.Errorf("make a folder: %w", err)
+		}
+		defer os.RemoveAll(dir)
+		if c.binary, err = lab.Build(context.Background(), dir); err != nil {
 			return err
 		}
-		chosen = append(chosen, t)
 	}
 	for _, t := range chosen {
 		one := c
@@ -99,7 +115,8 @@ func reportAll(c comparison, names []string) error {
 func report(c comparison) error {
 	fmt.Printf("%s: %d pairs of %d requests over %d connections, GOMAXPROCS %d\n",
 		c.trial.name, c.pairs, c.requests, c.connections, runtime.GOMAXPROCS(0))
-	fmt.Println("pair   raw µs/req   gatehouse µs/req   ratio   raw req/s   gatehouse req/s   share")
+	fmt.Printf("pair %7s µs/req  gatehouse µs/req   ratio  %7s req/s  gatehouse req/s   share\n",
+		c.other(), c.other())
 	c.each = func(i int, p pair) {
 		fmt.Printf("%4d   %s\n", i+1, columns(p.raw, p.gatehouse, p.ratio(), p.share()))
 	}
@@ -113,6 +130,6 @@ func report(c comparison) error {
 }
 
 func columns(raw, gatehouse reading, ratio, share float64) string {
-	return fmt.Sprintf("%10.2f   %16.2f   %5.3f   %9.0f   %15.0f   %5.3f",
+	return fmt.Sprintf("%11.2f  %16.2f   %5.3f  %13.0f  %15.0f   %5.3f",
 		raw.micros(), gatehouse.micros(), ratio, raw.rate, gatehouse.rate, share)
 }

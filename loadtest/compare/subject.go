@@ -1,61 +1,132 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
+	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
+
+	"gatehouse/loadtest/lab"
+	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
+)
+
+// Settings of both servers.
+const (
+	longTimeout    = 5 * time.Minute
+	drainTimeout   = time.Minute
+	maxConnections = 4096
 )
 
 // subject is a server in its own process, and the clients that send it requests.
 type subject struct {
-	process *exec.Cmd
-	input   io.WriteCloser
-	output  *bufio.Scanner
-	log     string
-	clients []*client
+	process   *lab.Process
+	simulator *lab.Simulator // nil = none
+	admin     string         // URL of its profiles
+	log       string         // file that it logs to
+	profile   string         // file for a CPU profile of the last measurement; "" = none
+	rate      float64        // of the last measurement
+	clients   []*client
 }
 
-// startSubject starts this program as a server of that kind and connects the clients.
-func startSubject(t *trial, kind, dir, profile string, requests func(host string) [][]byte,
-	connections int) (*subject, error) {
+// startGatehouse starts a gatehouse program in a folder, with all that the trial prepares.
+func (c comparison) startGatehouse(program, dir string) (s *subject, err error) {
+	s = &subject{log: filepath.Join(dir, "access.log")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.end())
+		}
+	}()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return s, err
+	}
+	p := &plan{dir: dir, tokens: c.tokens, keys: c.keys, requests: c.all(), flags: []string{"--ptr=off",
+		fmt.Sprint("--max-connections=", maxConnections), fmt.Sprint("--drain-timeout=", drainTimeout),
+		fmt.Sprint("--read-timeout=", longTimeout), fmt.Sprint("--write-timeout=", longTimeout),
+		fmt.Sprint("--idle-timeout=", longTimeout)}}
+	if p.database, err = c.trial.newDatabase(dir); err != nil {
+		return s, err
+	}
+	gatehouse, ctx := lab.Gatehouse{Program: program}, context.Background()
+	if c.trial.upstream {
+		if s.simulator, err = gatehouse.Simulate(ctx); err != nil {
+			return s, err
+		}
+		p.upstream = s.simulator.URL
+	}
+	requests, err := c.trial.prepare(p)
+	if err != nil {
+		return s, err
+	}
+	gatehouse.Log, err = os.OpenFile(s.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return s, err
+	}
+	defer gatehouse.Log.Close() // the process has its own
+	server, err := gatehouse.Serve(ctx, p.flags...)
+	if err != nil {
+		return s, err
+	}
+	s.process, s.admin = server.Process, server.Admin
+	if err := s.connect(server.Listen, requests, c.trial.proof, c.connections); err != nil {
+		return s, err
+	}
+	if c.trial.upstream {
+		err = s.clients[0].fillCache(c.keys)
+	}
+	return s, err
+}
+
+// newDatabase returns an empty database, as durable as that of gatehouse serve.
+func (t *trial) newDatabase(dir string) (c sqlstore.Config, err error) {
+	c.URL = "sqlite:" + filepath.Join(dir, "gatehouse.db")
+	if t.postgres {
+		if c.URL, err = pgtest.NewDurable(); err == nil {
+			c.KeyFiles = make([]string, 1)
+			c.KeyFiles[0], err = pgtest.WriteKeyFile(dir)
+		}
+	}
+	return c, err
+}
+
+var rawServing = regexp.MustCompile(`serving (\S+) (\S+)\n`)
+
+// startRaw starts a server that sends the responses of gatehouse without doing its work.
+func (c comparison) startRaw(gatehouse *subject, dir string) (s *subject, err error) {
+	s = &subject{log: filepath.Join(dir, "raw.log")}
+	r, err := gatehouse.clients[0].record(c.trial.each)
+	if err != nil {
+		return s, err
+	}
+	file := filepath.Join(dir, "responses")
+	if err := r.write(file); err != nil {
+		return s, err
+	}
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+		return s, fmt.Errorf("find this program: %w", err)
 	}
-	s := &subject{process: exec.Command(program, serveCommand, t.name, kind, dir, profile),
-		log: accessLog(dir)}
-	s.process.Stderr = os.Stderr
-	out, err := s.process.StdoutPipe()
+	if s.process, err = lab.Start(exec.Command(program, rawCommand, file), nil); err != nil {
+		return s, err
+	}
+	found, err := s.process.Await(context.Background(), rawServing)
+	if err == nil {
+		s.admin = "http://" + found[2]
+		err = s.connect(found[1], gatehouse.clients[0].requests, c.trial.proof, c.connections)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	if s.input, err = s.process.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	if err := s.process.Start(); err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	s.output = bufio.NewScanner(out)
-	if err := s.connect(requests, t.proof, connections); err != nil {
-		return nil, errors.Join(err, s.end())
+		return s, errors.Join(fmt.Errorf("start raw: %w", err), s.end())
 	}
 	return s, nil
 }
 
-func (s *subject) connect(requestsFor func(host string) [][]byte, proof string,
-	connections int) error {
-	address, err := s.readLine()
-	if err != nil {
-		return err
-	}
-	requests := requestsFor(address)
+func (s *subject) connect(address string, requests [][]byte, proof string, connections int) error {
 	for i := range connections {
 		c, err := newClient(address, requests, proof, i*len(requests)/connections)
 		if err != nil {
@@ -66,21 +137,14 @@ func (s *subject) connect(requestsFor func(host string) [][]byte, proof string,
 	return nil
 }
 
-// readLine reads a line that the server prints.
-func (s *subject) readLine() (string, error) {
-	if !s.output.Scan() {
-		return "", errors.Join(errors.New("the server printed nothing"), s.output.Err())
-	}
-	return s.output.Text(), nil
-}
-
 // measure sends n requests, divided among the clients, and measures their cost.
 func (s *subject) measure(n int) (reading, error) {
-	if err := os.Truncate(s.log, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Truncate(s.log, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return reading{}, fmt.Errorf("empty the access log: %w", err)
 	}
+	profiled := s.startProfile(n)
 	each := max(1, n/len(s.clients))
-	before, err := s.cpu()
+	before, err := s.process.CPU()
 	if err != nil {
 		return reading{}, err
 	}
@@ -89,13 +153,32 @@ func (s *subject) measure(n int) (reading, error) {
 		return reading{}, err
 	}
 	elapsed := time.Since(start)
-	after, err := s.cpu()
+	after, err := s.process.CPU()
 	if err != nil {
 		return reading{}, err
 	}
 	sent := each * len(s.clients)
-	return reading{cpu: (after - before) / time.Duration(sent),
-		rate: float64(sent) / elapsed.Seconds()}, nil
+	s.rate = float64(sent) / elapsed.Seconds()
+	return reading{cpu: (after - before) / time.Duration(sent), rate: s.rate}, <-profiled
+}
+
+// startProfile takes a CPU profile while n requests are sent. It takes as long as they would at the
+// rate of the last measurement.
+func (s *subject) startProfile(n int) <-chan error {
+	done := make(chan error, 1)
+	if s.profile == "" || s.rate == 0 {
+		done <- nil
+		return done
+	}
+	go func() {
+		text, err := lab.Get(context.Background(), fmt.Sprintf("%s/debug/pprof/profile?seconds=%d",
+			s.admin, int(float64(n)/s.rate)+1))
+		if err == nil {
+			err = os.WriteFile(s.profile, text, 0o600)
+		}
+		done <- err
+	}()
+	return done
 }
 
 // sendEach has every client send n requests.
@@ -109,31 +192,17 @@ func (s *subject) sendEach(n int) error {
 	return errors.Join(errs...)
 }
 
-// cpu returns the CPU time that the server's process has used so far.
-func (s *subject) cpu() (time.Duration, error) {
-	if _, err := io.WriteString(s.input, "\n"); err != nil {
-		return 0, fmt.Errorf("request the CPU time: %w", err)
-	}
-	line, err := s.readLine()
-	if err != nil {
-		return 0, err
-	}
-	micros, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read the CPU time: %w", err)
-	}
-	return time.Duration(micros) * time.Microsecond, nil
-}
-
-// end closes the connections and the server's input, which ends its process. It kills the process
-// after 20 seconds.
+// end closes the connections and ends the processes.
 func (s *subject) end() error {
 	var errs []error
 	for _, c := range s.clients {
 		errs = append(errs, c.conn.Close())
 	}
-	errs = append(errs, s.input.Close())
-	kill := time.AfterFunc(20*time.Second, func() { s.process.Process.Kill() })
-	defer kill.Stop()
-	return errors.Join(append(errs, s.process.Wait())...)
+	if s.process != nil {
+		errs = append(errs, s.process.Stop())
+	}
+	if s.simulator != nil {
+		errs = append(errs, s.simulator.Stop())
+	}
+	return errors.Join(errs...)
 }

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gatehouse/cmd/stack"
-
-	"github.com/valyala/fasthttp"
+	"gatehouse/providers/sqlstore"
 )
 
 // trial is a kind of request whose cost is measured.
@@ -14,25 +12,26 @@ type trial struct {
 	name     string
 	requests int    // default for one measurement
 	tokens   int    // access tokens that the requests use in turn, each in the warm-up
+	keys     int    // addresses that are looked up in turn
 	proof    string // header line that every correct response has
-	// prepare writes what the servers need into a folder. It returns the requests to a host, which
-	// are sent in rotation.
-	prepare func(plan) (func(host string) [][]byte, error)
-	// raw returns a handler that sends the responses of gatehouse without doing its work.
-	raw func(dir string) (fasthttp.RequestHandler, error)
-	// configure changes the settings of the gatehouse that serves the requests.
-	configure func(dir string, c *stack.Config) error
-	// warm prepares a started gatehouse; optional.
-	warm func(*stack.Stack) error
-	// end stops what prepare started; optional.
-	end func() error
+	upstream bool   // gatehouse looks up addresses at a simulator, and has all in its cache
+	postgres bool   // the database is on PostgreSQL
+	// each: each request has a response of its own. Else raw sends one response to all.
+	each bool
+	// prepare writes what a gatehouse needs into its folder and database. It returns the requests,
+	// which are sent in rotation.
+	prepare func(*plan) ([][]byte, error)
 }
 
 // plan says what a trial prepares.
 type plan struct {
-	dir      string
-	tokens   int // access tokens to be used in turn
-	requests int // the most that each server gets
+	dir      string          // for files
+	database sqlstore.Config // where clients, users and codes are kept
+	upstream string          // URL of the simulator
+	tokens   int             // access tokens to be used in turn
+	keys     int             // addresses to be looked up in turn
+	requests int             // the most that each server gets
+	flags    []string        // of gatehouse serve; prepare adds them
 }
 
 var trials = []*trial{
@@ -41,13 +40,35 @@ var trials = []*trial{
 	&es256Trial,
 }
 
-func trialNamed(name string) (*trial, error) {
-	var names []string
-	for _, t := range trials {
-		if t.name == name {
-			return t, nil
-		}
-		names = append(names, t.name)
+// trialsNamed returns the trials with these names; without names, all.
+func trialsNamed(names []string) ([]*trial, error) {
+	if len(names) == 0 {
+		return trials, nil
 	}
-	return nil, fmt.Errorf("unknown name %q: known are %s", name, strings.Join(names, ", "))
+	known, chosen := map[string]*trial{}, []*trial{}
+	var all []string
+	for _, t := range trials {
+		known[t.name], all = t, append(all, t.name)
+	}
+	for _, name := range names {
+		if known[name] == nil {
+			return nil, fmt.Errorf("unknown name %q: known are %s", name, strings.Join(all, ", "))
+		}
+		chosen = append(chosen, known[name])
+	}
+	return chosen, nil
 }
+
+// get returns a GET request. Header lines end with CR LF.
+func get(path, headers string) []byte {
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\n%s%s\r\n", path, sameHeaders, headers)
+}
+
+// post returns a POST request.
+func post(path, contentType, body string) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		path, sameHeaders, contentType, len(body), body)
+}
+
+// sameHeaders are those of every request.
+const sameHeaders = "Host: 127.0.0.1:12345\r\nUser-Agent: compare\r\nAccept: */*\r\n"

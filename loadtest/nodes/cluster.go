@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"bytes"
 	"context"
 	crand "crypto/rand"
 	"encoding/base64"
@@ -12,18 +11,17 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 
+	"gatehouse/loadtest/lab"
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // Config says what a Cluster consists of.
 type Config struct {
-	Program  string   // the gatehouse program; Build makes it
+	Program  string   // the gatehouse program; lab.Build makes it
 	Nodes    int      // processes at the start
 	Cluster  bool     // false = the nodes share the database only
 	Flags    []string // more flags of each node
@@ -57,7 +55,7 @@ type Cluster struct {
 	postgres  *pgtest.Server
 	standby   *pgtest.Server // nil = none
 	followed  *Link          // from the standby to postgres
-	simulator *process
+	simulator *lab.Simulator
 
 	mu    sync.Mutex
 	nodes []*Node
@@ -67,22 +65,6 @@ type Cluster struct {
 type Credentials struct {
 	ID     string `json:"client_id"`
 	Secret string `json:"client_secret"`
-}
-
-// Build builds the gatehouse program in a folder.
-func Build(ctx context.Context, folder string) (program string, err error) {
-	return build(ctx, filepath.Join(folder, "gatehouse"))
-}
-
-func build(ctx context.Context, program string, flags ...string) (string, error) {
-	args := slices.Concat([]string{"build", "-trimpath"}, flags,
-		[]string{"-o", program, "gatehouse/cmd/gatehouse"})
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build gatehouse: %w: %s", err, text)
-	}
-	return program, nil
 }
 
 // Start starts everything and waits until all nodes are ready. Close ends it.
@@ -129,9 +111,11 @@ func Prepare(ctx context.Context, config Config) (_ *Cluster, err error) {
 		return nil, err
 	}
 	if config.Upstream != nil {
-		if err := c.startSimulator(ctx); err != nil {
+		if c.simulator, err = (lab.Gatehouse{Program: config.Program}).Simulate(ctx,
+			config.Upstream...); err != nil {
 			return nil, err
 		}
+		c.Upstream = c.simulator.URL
 	}
 	for range config.Nodes {
 		if _, err := c.Add(); err != nil {
@@ -214,16 +198,14 @@ func (c *Cluster) environment(database string) []string {
 	return env
 }
 
+// gatehouse returns a program that reaches the database at that address.
+func (c *Cluster) gatehouse(program, database string) lab.Gatehouse {
+	return lab.Gatehouse{Program: program, Env: c.environment(database)}
+}
+
 // Command runs a gatehouse command on the database and returns what it prints.
 func (c *Cluster) Command(ctx context.Context, args ...string) (stdout []byte, err error) {
-	command := exec.CommandContext(ctx, c.config.Program, args...)
-	command.Env = append(os.Environ(), c.environment(c.postgres.Address())...)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	if stdout, err = command.Output(); err != nil {
-		return stdout, fmt.Errorf("gatehouse %s: %w: %s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
-	}
-	return stdout, nil
+	return c.gatehouse(c.config.Program, c.postgres.Address()).Run(ctx, args...)
 }
 
 func (c *Cluster) createOperator(ctx context.Context) error {
@@ -237,22 +219,6 @@ func (c *Cluster) createOperator(ctx context.Context) error {
 	return nil
 }
 
-var simulatorAddress = regexp.MustCompile(`interface at (http://\S+)\n`)
-
-func (c *Cluster) startSimulator(ctx context.Context) (err error) {
-	c.simulator, err = startProcess(c.config.Program, nil, nil,
-		append([]string{"sim", "--listen", c.ip(0) + ":8082"}, c.config.Upstream...)...)
-	if err != nil {
-		return err
-	}
-	m, err := c.simulator.await(ctx, simulatorAddress)
-	if err != nil {
-		return fmt.Errorf("start the simulator: %w", err)
-	}
-	c.Upstream = m[1]
-	return nil
-}
-
 // Close ends all processes and removes the folder. Nodes that run are killed.
 func (c *Cluster) Close() error {
 	var errs []error
@@ -263,7 +229,7 @@ func (c *Cluster) Close() error {
 		errs = append(errs, c.Balancer.Close())
 	}
 	if c.simulator != nil {
-		errs = append(errs, c.simulator.kill())
+		errs = append(errs, c.simulator.Kill())
 	}
 	if c.standby != nil {
 		errs = append(errs, c.standby.Stop())

@@ -67,7 +67,7 @@ func (n *Node) revive(ctx context.Context, p *printer) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.current().ended:
+		case <-n.current().Ended():
 		}
 		p.print("%s has ended. It starts again in %v.", n.Name, restartDelay)
 		pause(ctx, restartDelay)
@@ -79,7 +79,7 @@ func (n *Node) revive(ctx context.Context, p *printer) {
 			return
 		}
 		if ctx.Err() == nil {
-			p.print("%s runs again with PID %d.", n.Name, n.current().command.Process.Pid)
+			p.print("%s runs again with PID %d.", n.Name, n.current().PID())
 		}
 	}
 }
@@ -92,10 +92,10 @@ func (c *Cluster) greet(w io.Writer, token string) error {
 		c.Balancer.URL)
 	for _, n := range nodes {
 		fmt.Fprintf(&b, "  %s  %s  admin %s  PID %d\n", n.Name, n.Base, n.Admin,
-			n.current().command.Process.Pid)
+			n.current().PID())
 	}
 	last := nodes[len(nodes)-1]
-	pid := last.current().command.Process.Pid
+	pid := last.current().PID()
 	profile := c.Balancer.URL + "/api/user"
 	fmt.Fprintf(&b, `
 A request. The balancer picks a node, and all nodes count it:

@@ -133,7 +133,7 @@ func (q *queries) verdict(ctx context.Context, first upstreamStats, killed bool)
 	var all sync.WaitGroup
 	for _, n := range q.cluster.Nodes() {
 		select {
-		case <-n.current().ended:
+		case <-n.current().Ended():
 			continue
 		default:
 		}

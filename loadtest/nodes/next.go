@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"gatehouse/actors/partition"
+	"gatehouse/loadtest/lab"
 )
 
 // edit changes one place of a source file.
@@ -52,6 +53,7 @@ import (
 	"time"
 
 	"gatehouse/actors/partition"
+	"gatehouse/loadtest/lab"
 )
 
 const nextKind partition.Kind = 200
@@ -77,7 +79,7 @@ func BuildNext(ctx context.Context, folder string) (program string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("make the next version: %w", err)
 	}
-	return build(ctx, filepath.Join(folder, "gatehouse-next"), "-overlay", overlay)
+	return lab.BuildAs(ctx, filepath.Join(folder, "gatehouse-next"), "-overlay", overlay)
 }
 
 // writeNext writes the sources of the next version, and returns the file that names them.

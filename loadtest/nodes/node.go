@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
 	"sync"
 	"syscall"
 	"time"
+
+	"gatehouse/loadtest/lab"
 )
 
 // The ports of every node; each has an IP address of its own. The balancer has publicPort too.
@@ -18,6 +22,9 @@ const (
 	adminPort   = "8081"
 	clusterPort = "7946"
 )
+
+// startTimeout only keeps a start from hanging.
+const startTimeout = 2 * time.Minute
 
 // Node is one gatehouse process with its links. Its methods are for one goroutine at a time.
 type Node struct {
@@ -33,7 +40,7 @@ type Node struct {
 	ip      string
 
 	mu      sync.Mutex
-	process *process      // nil before the first start
+	process *lab.Process  // nil before the first start
 	used    time.Duration // CPU time of the processes before
 }
 
@@ -54,14 +61,14 @@ func (c *Cluster) newNode(i int) (n *Node, err error) {
 // owner returns the name of the node whose process has that address; "" = none.
 func (c *Cluster) owner(local net.Addr) string {
 	for _, n := range c.Nodes() {
-		if p := n.current(); p != nil && owns(p.command.Process.Pid, local) {
+		if p := n.current(); p != nil && owns(p.PID(), local) {
 			return n.Name
 		}
 	}
 	return ""
 }
 
-func (n *Node) current() *process {
+func (n *Node) current() *lab.Process {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.process
@@ -90,42 +97,31 @@ func (n *Node) Launch(ctx context.Context) error {
 	if lines := n.cluster.config.Lines; lines != nil {
 		each = func(line string) { lines(n.index, line) }
 	}
-	p, err := startProcess(n.Program, n.cluster.environment(n.Database.Address), each,
-		append(args, n.cluster.config.Flags...)...)
+	command := exec.Command(n.Program, append(args, n.cluster.config.Flags...)...)
+	command.Env = append(os.Environ(), n.cluster.environment(n.Database.Address)...)
+	p, err := lab.Start(command, each)
 	if err != nil {
 		return err
 	}
 	n.mu.Lock()
 	if n.process != nil {
-		n.used = n.lastUse()
+		used, failed := n.process.CPU()
+		n.used, err = n.used+used, failed
 	}
 	n.process = p
 	n.mu.Unlock()
-	if _, err := p.await(ctx, serving); err != nil {
-		return fmt.Errorf("start %s: %w", n.Name, err)
+	if _, failed := p.Await(ctx, serving); err != nil || failed != nil {
+		return fmt.Errorf("start %s: %w", n.Name, errors.Join(err, failed))
 	}
 	return nil
 }
 
 // AwaitReady waits until /readyz responds with 200.
 func (n *Node) AwaitReady(ctx context.Context) error {
-	client := &http.Client{Timeout: 2 * time.Second}
-	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	p := n.current()
-	for {
-		if isReady(ctx, client, n.Admin) {
-			return nil
-		}
-		select {
-		case <-p.ended:
-			return fmt.Errorf("%s ended: %s", n.Name, p.output.tail())
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w: %s", n.Name, ctx.Err(), p.output.tail())
-		case <-time.After(20 * time.Millisecond):
-		}
+	if err := (&lab.Server{Process: n.current(), Admin: n.Admin}).AwaitReady(ctx); err != nil {
+		return fmt.Errorf("wait for %s: %w", n.Name, err)
 	}
+	return nil
 }
 
 // isReady reports whether /readyz responds with 200.
@@ -147,7 +143,7 @@ func (n *Node) Stop() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.stop(); err != nil {
+	if err := errors.Join(p.Signal(syscall.SIGCONT), p.Stop()); err != nil {
 		return fmt.Errorf("stop %s: %w", n.Name, err)
 	}
 	return nil
@@ -156,7 +152,7 @@ func (n *Node) Stop() error {
 // Crashed returns an error if the process has ended by itself, without Stop or Kill.
 func (n *Node) Crashed() error {
 	if p := n.current(); p != nil {
-		if err := p.crashed(); err != nil {
+		if err := p.Crashed(); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
@@ -164,47 +160,30 @@ func (n *Node) Crashed() error {
 }
 
 // Kill ends the process with SIGKILL.
-func (n *Node) Kill() error { return n.current().kill() }
+func (n *Node) Kill() error { return n.current().Kill() }
 
 // Freeze stops the process with SIGSTOP.
-func (n *Node) Freeze() error { return n.current().signal(syscall.SIGSTOP) }
+func (n *Node) Freeze() error { return n.current().Signal(syscall.SIGSTOP) }
 
 // Thaw lets a frozen process run on.
-func (n *Node) Thaw() error { return n.current().signal(syscall.SIGCONT) }
+func (n *Node) Thaw() error { return n.current().Signal(syscall.SIGCONT) }
 
 // Memory returns the resident memory in bytes.
-func (n *Node) Memory() (int64, error) { return n.current().memory() }
+func (n *Node) Memory() (int64, error) { return n.current().Memory() }
 
-// CPU returns the CPU time of the node, user and system, over its restarts. Those of a process that
-// was not waited for are missing.
+// CPU returns the CPU time of the node, user and system, over its restarts.
 func (n *Node) CPU() (time.Duration, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	select {
-	case <-n.process.ended:
-		return n.lastUse(), nil
-	default:
-	}
-	used, err := n.process.cpu()
+	used, err := n.process.CPU()
 	return n.used + used, err
-}
-
-// lastUse returns the CPU time with that of the process, which has ended.
-func (n *Node) lastUse() time.Duration {
-	select {
-	case <-n.process.ended:
-		state := n.process.command.ProcessState
-		return n.used + state.UserTime() + state.SystemTime()
-	default:
-		return n.used
-	}
 }
 
 // close ends the process at once, if it runs, and the links.
 func (n *Node) close() error {
 	var err error
 	if p := n.current(); p != nil {
-		err = p.kill()
+		err = p.Kill()
 	}
 	return errors.Join(err, n.Database.Close(), n.Peers.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/loadtest/lab"
 	"gatehouse/loadtest/nodes"
 )
 
@@ -25,7 +26,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if gatehouse, err = nodes.Build(context.Background(), dir); err != nil {
+	if gatehouse, err = lab.Build(context.Background(), dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

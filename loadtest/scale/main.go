@@ -30,12 +30,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"time"
 
 	"gatehouse/loadtest"
+	"gatehouse/loadtest/lab"
 )
 
 func main() {
@@ -89,12 +89,8 @@ func run(ctx context.Context, c config) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if c.gatehouse == "" {
-		c.gatehouse = filepath.Join(dir, "gatehouse")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", c.gatehouse,
-			"gatehouse/cmd/gatehouse")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if text, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build gatehouse: %w: %s", err, text)
+		if c.gatehouse, err = lab.Build(ctx, dir); err != nil {
+			return err
 		}
 	}
 	database := "sqlite:" + filepath.Join(dir, "gatehouse.db")

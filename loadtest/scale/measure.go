@@ -32,11 +32,11 @@ func measure(ctx context.Context, c config, database string, active []string) (e
 func startOften(ctx context.Context, c config, database string) (*loadtest.Local, error) {
 	var took []time.Duration
 	for {
-		local, t, err := start(ctx, c, database)
+		local, err := loadtest.StartLocal(ctx, c.gatehouse, database)
 		if err != nil {
 			return nil, err
 		}
-		if took = append(took, t); len(took) == starts {
+		if took = append(took, local.Server.Took); len(took) == starts {
 			fmt.Printf("start to ready: %v\n", median(took).Round(time.Millisecond))
 			return local, nil
 		}
@@ -47,9 +47,9 @@ func startOften(ctx context.Context, c config, database string) (*loadtest.Local
 }
 
 func printMemory(ctx context.Context, local *loadtest.Local) error {
-	memory, err := resident(ctx, local.Admin)
+	metrics, err := local.Server.Metrics(ctx)
 	if err == nil {
-		fmt.Printf("resident memory: %.0f MB\n", memory/1e6)
+		fmt.Printf("resident memory: %.0f MB\n", metrics["process_resident_memory_bytes"]/1e6)
 	}
 	return err
 }

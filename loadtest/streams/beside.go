@@ -11,11 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/maxmind/mmdbwriter"
 	"github.com/maxmind/mmdbwriter/mmdbtype"
+
+	"gatehouse/loadtest/lab"
 )
 
 // Goals of measureCrowd.
@@ -32,11 +33,11 @@ func measureCrowd(ctx context.Context, o *options) error {
 	if err := writeCity(o.path("City.mmdb")); err != nil {
 		return fmt.Errorf("write a City file: %w", err)
 	}
-	up, err := startUpstream(ctx, o, "--latency=20ms")
+	up, err := o.gatehouse().Simulate(ctx, "--latency=20ms")
 	if err != nil {
 		return err
 	}
-	defer up.end(syscall.SIGTERM)
+	defer up.Stop()
 	var missed error
 	for _, side := range []struct {
 		name  string
@@ -44,7 +45,7 @@ func measureCrowd(ctx context.Context, o *options) error {
 		kinds []lookups
 		dead  bool // measure also how long dead peers stay
 	}{
-		{"upstream", []string{"--ip-provider=sim", "--ip-api-base=" + up.url},
+		{"upstream", []string{"--ip-provider=sim", "--ip-api-base=" + up.URL},
 			[]lookups{{"a hit", oneAddress}, {"a miss", newAddress()}}, false},
 		{"files", []string{"--ip-provider=mmdb", "--ip-mmdb=" + o.path("City.mmdb")},
 			[]lookups{{"an address", anyAddress}}, true},
@@ -82,21 +83,21 @@ func newAddress() func(int) string {
 func besideCrowd(
 	ctx context.Context, o *options, args []string, kinds []lookups, dead bool,
 ) (err error) {
-	s, err := startServer(ctx, o, args...)
+	s, err := o.serve(ctx, args...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end(syscall.SIGTERM)) }()
-	other, err := startServer(ctx, o, args...)
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	other, err := o.serve(ctx, args...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, other.end(syscall.SIGTERM)) }()
-	both := []*server{s, other}
+	defer func() { err = errors.Join(err, other.Stop()) }()
+	both := []*lab.Server{s, other}
 	if _, err := lookUpAll(ctx, both, time.Second, kinds); err != nil { // warms up
 		return err
 	}
-	quiet, err := s.metrics()
+	quiet, err := s.Metrics(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,14 +127,14 @@ func besideCrowd(
 		missed = errors.Join(missed, fmt.Errorf("the server holds more than %d MiB", mostMemory>>20))
 	}
 	if dead {
-		missed = errors.Join(missed, s.bury(ctx, o, quiet))
+		missed = errors.Join(missed, bury(ctx, s, o, quiet))
 	}
 	return missed
 }
 
 // round measures once alone and once beside streams at the first server.
 func round(
-	ctx context.Context, o *options, servers []*server, kinds []lookups, alone, beside []times,
+	ctx context.Context, o *options, servers []*lab.Server, kinds []lookups, alone, beside []times,
 	most map[string]float64,
 ) error {
 	measure := func(what string, into []times) error {
@@ -152,48 +153,58 @@ func round(
 		return err
 	}
 	s := servers[0]
-	c, err := s.startCrowd(o.streams, o.kind, "")
+	c, err := startCrowd(s, o.streams, o.kind, "")
 	if err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() { s.watch(watching, most) })
+	var watcher sync.WaitGroup
+	watcher.Go(func() { watch(watching, s, most) })
 	err = pause(ctx, 2*spread)
 	if err == nil {
 		err = measure("beside", beside)
 	}
 	stop()
-	watch.Wait()
+	watcher.Wait()
 	fmt.Printf("  the streams: %s\n", c.stop())
 	if err != nil {
 		return err
 	}
-	return s.awaitQuiet(ctx)
+	return awaitQuiet(ctx, s)
 }
 
 // lookUpAll looks up all kinds at all servers at the same time.
 func lookUpAll(
-	ctx context.Context, servers []*server, length time.Duration, kinds []lookups,
+	ctx context.Context, servers []*lab.Server, length time.Duration, kinds []lookups,
 ) ([]times, error) {
 	n := len(servers) * len(kinds)
 	found, errs := make([]times, n), make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
-		to, next := servers[i/len(kinds)].listen, kinds[i%len(kinds)].next
+		to, next := servers[i/len(kinds)].Listen, kinds[i%len(kinds)].next
 		all.Go(func() { found[i], errs[i] = lookUpPaced(ctx, to, "127.0.0.3", length, next) })
 	}
 	all.Wait()
 	return found, errors.Join(errs...)
 }
 
+// Metrics of a server.
+const (
+	residentBytes   = "process_resident_memory_bytes"
+	heapBytes       = "go_memstats_heap_inuse_bytes"
+	goroutines      = "go_goroutines"
+	openConnections = "gatehouse_http_connections_open"
+	cacheHits       = "gatehouse_geo_cache_hits_total"
+	cacheMisses     = "gatehouse_geo_cache_misses_total"
+)
+
 // socketBytes is the name of what the kernel holds for all TCP sockets of this machine.
 const socketBytes = "sockets"
 
 // watch keeps the largest figures until ctx ends.
-func (s *server) watch(ctx context.Context, most map[string]float64) {
+func watch(ctx context.Context, s *lab.Server, most map[string]float64) {
 	for pause(ctx, 200*time.Millisecond) == nil {
-		now, err := s.metrics()
+		now, err := s.Metrics(ctx)
 		if err != nil {
 			continue
 		}
@@ -232,8 +243,10 @@ func machineLoad() string {
 }
 
 // bury sends streams of peers that then vanish, and measures how long the server takes to end them.
-func (s *server) bury(ctx context.Context, o *options, quiet map[string]float64) error {
-	c, err := s.startCrowd(o.streams, "dead", "once")
+func bury(
+	ctx context.Context, s *lab.Server, o *options, quiet map[string]float64,
+) error {
+	c, err := startCrowd(s, o.streams, "dead", "once")
 	if err != nil {
 		return err
 	}
@@ -243,7 +256,7 @@ func (s *server) bury(ctx context.Context, o *options, quiet map[string]float64)
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
-		now, err := s.metrics()
+		now, err := s.Metrics(ctx)
 		if err != nil {
 			return err
 		}
@@ -262,7 +275,7 @@ func (s *server) bury(ctx context.Context, o *options, quiet map[string]float64)
 		return fmt.Errorf("dead peers ended after %v, want %v at most", took, writeTimeout+mostEnd)
 	}
 	c.stop()
-	return s.rest(ctx, quiet)
+	return rest(ctx, s, quiet)
 }
 
 // writeTimeout is the server's default.
@@ -273,9 +286,9 @@ const writeTimeout = 15 * time.Second
 const restTimeout = 7 * time.Minute
 
 // rest waits until goroutines and heap are those of a server at rest.
-func (s *server) rest(ctx context.Context, quiet map[string]float64) error {
+func rest(ctx context.Context, s *lab.Server, quiet map[string]float64) error {
 	for began := time.Now(); ; {
-		now, err := s.metrics()
+		now, err := s.Metrics(ctx)
 		if err != nil {
 			return err
 		}
@@ -296,9 +309,9 @@ func (s *server) rest(ctx context.Context, quiet map[string]float64) error {
 }
 
 // awaitQuiet waits until no connection is open.
-func (s *server) awaitQuiet(ctx context.Context) error {
+func awaitQuiet(ctx context.Context, s *lab.Server) error {
 	for began := time.Now(); ; {
-		now, err := s.metrics()
+		now, err := s.Metrics(ctx)
 		if err != nil {
 			return err
 		}
@@ -316,47 +329,23 @@ func (s *server) awaitQuiet(ctx context.Context) error {
 }
 
 // crowdProcess is the process of streams.
-type crowdProcess struct {
-	*exec.Cmd
-	last chan string // the last line of its counts
-}
+type crowdProcess struct{ *lab.Process }
 
-func (s *server) startCrowd(n int, kind, once string) (*crowdProcess, error) {
+func startCrowd(s *lab.Server, n int, kind, once string) (*crowdProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := &crowdProcess{exec.Command(self, crowdCommand, s.listen, fmt.Sprint(n), kind, once),
-		make(chan string, 1)}
-	c.Stderr = os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		last := ""
-		for line := range linesOf(out) {
-			last = line
-		}
-		c.last <- last
-	}()
-	return c, nil
+	p, err := lab.Start(exec.Command(self, crowdCommand, s.Listen, fmt.Sprint(n), kind, once), nil)
+	return &crowdProcess{p}, err
 }
 
 // stop kills the process: its connections end without a word of the program. It returns what the
 // process counted.
 func (c *crowdProcess) stop() string {
-	if c.ProcessState != nil {
-		return ""
-	}
-	_ = c.Process.Kill() // it may have ended
-	last := <-c.last
-	_ = c.Wait()
-	return last
+	_ = c.Kill() // it may have ended
+	lines := strings.Split(strings.TrimSpace(c.Output()), "\n")
+	return lines[len(lines)-1]
 }
 
 // writeCity writes a City file of 65,536 networks of 20.0.0.0/8 with 1,000 records.

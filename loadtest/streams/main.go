@@ -16,11 +16,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"gatehouse/loadtest/lab"
 )
 
 // options are the flags. A command ignores those that it does not need.
@@ -77,12 +78,8 @@ func run(args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	if o.program == "" {
-		o.program = filepath.Join(o.dir, "gatehouse")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", o.program,
-			"gatehouse/cmd/gatehouse")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if text, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build gatehouse: %w: %s", err, text)
+		if o.program, err = lab.Build(ctx, o.dir); err != nil {
+			return err
 		}
 	}
 	return commands[args[0]](ctx, &o)
@@ -90,6 +87,14 @@ func run(args []string) (err error) {
 
 // path returns the path of a file in the folder.
 func (o *options) path(name string) string { return filepath.Join(o.dir, name) }
+
+// gatehouse returns the program to measure.
+func (o *options) gatehouse() lab.Gatehouse { return lab.Gatehouse{Program: o.program} }
+
+// serve starts a server for lookups. More flags come last, so they win.
+func (o *options) serve(ctx context.Context, flags ...string) (*lab.Server, error) {
+	return o.gatehouse().Serve(ctx, append([]string{"--roles=geo", "--ptr=off"}, flags...)...)
+}
 
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/loadtest/lab"
 )
 
 // Load of measureRestart.
@@ -26,27 +27,27 @@ const leastKept = 0.95
 // measureRestart measures the share of hits before and after restarts under load: with a cache
 // file, with one and a kill, and without one.
 func measureRestart(ctx context.Context, o *options) error {
-	up, err := startUpstream(ctx, o, "--latency=20ms")
+	up, err := o.gatehouse().Simulate(ctx, "--latency=20ms")
 	if err != nil {
 		return err
 	}
-	defer up.end(syscall.SIGTERM)
+	defer up.Stop()
 	var missed error
 	for i := range o.rounds {
-		for _, way := range []struct {
+		for j, way := range []struct {
 			name   string
 			file   bool
-			end    syscall.Signal
+			end    func(*lab.Process) error
 			before time.Duration // of load
 		}{
-			{"SIGTERM, with a cache file", true, syscall.SIGTERM, 2 * o.length},
+			{"SIGTERM, with a cache file", true, (*lab.Process).Stop, 2 * o.length},
 			// The file is written each minute.
-			{"SIGKILL, with a cache file", true, syscall.SIGKILL, time.Minute + 2*o.length},
-			{"SIGTERM, without one", false, syscall.SIGTERM, 2 * o.length},
+			{"SIGKILL, with a cache file", true, (*lab.Process).Kill, time.Minute + 2*o.length},
+			{"SIGTERM, without one", false, (*lab.Process).Stop, 2 * o.length},
 		} {
-			args := []string{"--ip-provider=sim", "--ip-api-base=" + up.url}
+			args := []string{"--ip-provider=sim", "--ip-api-base=" + up.URL}
 			if way.file {
-				args = append(args, "--cache-file="+o.path(fmt.Sprintf("cache-%d-%d", i, way.end)))
+				args = append(args, "--cache-file="+o.path(fmt.Sprintf("cache-%d-%d", i, j)))
 			}
 			before, after, down, err := restart(ctx, o, args, way.end, way.before)
 			if err != nil {
@@ -66,14 +67,15 @@ func measureRestart(ctx context.Context, o *options) error {
 // restart measures one restart: the shares of hits of the last length before it and of the first
 // length after it, and how long no caller got a response.
 func restart(
-	ctx context.Context, o *options, args []string, end syscall.Signal, load time.Duration,
+	ctx context.Context, o *options, args []string, end func(*lab.Process) error,
+	load time.Duration,
 ) (before, after float64, down time.Duration, err error) {
-	s, err := startServer(ctx, o, args...)
+	s, err := o.serve(ctx, args...)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	defer func() { err = errors.Join(err, s.end(syscall.SIGTERM)) }()
-	callers := &zipfCallers{to: s.listen}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	callers := &zipfCallers{to: s.Listen}
 	running, stop := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -84,27 +86,27 @@ func restart(
 	if err := pause(ctx, load-o.length); err != nil {
 		return 0, 0, 0, err
 	}
-	if before, err = s.share(ctx, o.length); err != nil {
+	if before, err = share(ctx, s, o.length); err != nil {
 		return 0, 0, 0, err
 	}
-	if err := s.end(end); err != nil {
+	if err := end(s.Process); err != nil {
 		return 0, 0, 0, err
 	}
-	next, err := startServer(ctx, o, append(args, "--listen="+s.listen)...)
+	next, err := o.serve(ctx, append(args, "--listen="+s.Listen)...)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	s.process, s.admin = next.process, next.admin
-	after, err = s.share(ctx, o.length)
+	s = next
+	after, err = share(ctx, s, o.length)
 	return before, after, callers.longest(), err
 }
 
 // share returns the share of hits in the next while.
-func (s *server) share(ctx context.Context, length time.Duration) (float64, error) {
+func share(ctx context.Context, s *lab.Server, length time.Duration) (float64, error) {
 	var seen [2]map[string]float64
 	for i := range seen {
 		var err error
-		if seen[i], err = s.metrics(); err != nil {
+		if seen[i], err = s.Metrics(ctx); err != nil {
 			return 0, err
 		}
 		if i == 0 {

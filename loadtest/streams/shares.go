@@ -7,15 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/loadtest/lab"
 )
 
 // callerLimit is the limit of a caller in the second run: about a fifth of the budget.
@@ -45,7 +45,7 @@ func measureShares(ctx context.Context, o *options) error {
 	keys := map[string]string{}
 	var file strings.Builder
 	for _, name := range []string{"streams", "single"} {
-		text, err := exec.CommandContext(ctx, o.program, "geo-key", name).Output()
+		text, err := o.gatehouse().Run(ctx, "geo-key", name)
 		made := newKey.FindSubmatch(text)
 		if err != nil || made == nil {
 			return fmt.Errorf("make a key: %w: %s", err, text)
@@ -65,17 +65,17 @@ func measureShares(ctx context.Context, o *options) error {
 
 // shares measures one run.
 func shares(ctx context.Context, o *options, limit int, keys map[string]string) (err error) {
-	up, err := startUpstream(ctx, o, "--tier=free", "--latency=20ms")
+	up, err := o.gatehouse().Simulate(ctx, "--tier=free", "--latency=20ms")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, up.end(syscall.SIGTERM)) }()
-	s, err := startServer(ctx, o, "--ip-provider=ip-api", "--ip-api-base="+up.url,
+	defer func() { err = errors.Join(err, up.Stop()) }()
+	s, err := o.serve(ctx, "--ip-provider=ip-api", "--ip-api-base="+up.URL,
 		"--geo-keys="+o.path("keys"), fmt.Sprintf("--geo-limit=%d", limit))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end(syscall.SIGTERM)) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	all := []*asker{
 		// One address may not hold the bodies of 50 such streams.
 		{name: "50 streams of 30,000, by key", header: keys["streams"], streams: 50,
@@ -94,14 +94,14 @@ func shares(ctx context.Context, o *options, limit int, keys map[string]string) 
 	for i, a := range all {
 		a.number = i + 1
 		for n := range max(1, a.streams) {
-			workers.Go(func() { a.run(running, a.from[n%len(a.from)], s.listen) })
+			workers.Go(func() { a.run(running, a.from[n%len(a.from)], s.Listen) })
 		}
 	}
 	if err := pause(ctx, time.Duration(o.rounds)*time.Minute); err != nil {
 		return err
 	}
 	stop()
-	violations, err := violationsOf(up.url)
+	violations, err := violationsOf(ctx, up)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ const (
 )
 
 // violationsOf returns how often a simulator was asked for more than it allows.
-func violationsOf(url string) (int, error) {
-	text, err := get(url + "/_sim")
+func violationsOf(ctx context.Context, up *lab.Simulator) (int, error) {
+	text, err := lab.Get(ctx, up.URL+"/_sim")
 	if err != nil {
 		return 0, err
 	}
@@ -149,7 +149,7 @@ func violationsOf(url string) (int, error) {
 			Violations *int `json:"violations"`
 		} `json:"stats"`
 	}
-	if err := json.Unmarshal([]byte(text), &state); err != nil || state.Stats.Violations == nil {
+	if err := json.Unmarshal(text, &state); err != nil || state.Stats.Violations == nil {
 		return 0, errors.Join(errors.New("read the statistics of the simulator"), err)
 	}
 	return *state.Stats.Violations, nil

@@ -23,7 +23,7 @@ var durable = []struct {
 	make func(testing.TB) string
 }{
 	{databases[0].name, databases[0].make},
-	{databases[1].name, pgtest.StartDurable},
+	{databases[1].name, func(tb testing.TB) string { return pgtest.StartDurable(tb) }},
 }
 
 // BenchmarkFsync measures the disk, for comparison with the writer.

@@ -58,5 +58,5 @@ var databases = []struct {
 	make func(testing.TB) string
 }{
 	{"SQLite", func(tb testing.TB) string { return "sqlite:" + filepath.Join(tb.TempDir(), "gatehouse.db") }},
-	{"PostgreSQL", pgtest.Start},
+	{"PostgreSQL", func(tb testing.TB) string { return pgtest.Start(tb) }},
 }

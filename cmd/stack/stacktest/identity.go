@@ -17,6 +17,9 @@ import (
 // Password is the password of every user that NewUser creates.
 const Password = "correct horse battery staple"
 
+// NewPassword is a password that tests choose on pages.
+const NewPassword = "seven small harbours"
+
 // RedirectURI is registered for every client that NewClient creates. No server listens there.
 const RedirectURI = "https://app.example/callback?tenant=1"
 

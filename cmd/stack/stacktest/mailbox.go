@@ -2,11 +2,14 @@ package stacktest
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 )
 
@@ -71,4 +74,48 @@ func (m *Mailbox) Count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.all)
+}
+
+// Reachable is a service whose messages go to a Mailbox.
+type Reachable struct {
+	*IdentityStack
+	Mail *Mailbox
+}
+
+// NewReachable is NewIdentity with a Mailbox.
+func NewReachable(t *testing.T, options ...Option) Reachable {
+	t.Helper()
+	mail := NewMailbox()
+	return Reachable{NewIdentity(t, append([]Option{mail.Deliver}, options...)...), mail}
+}
+
+// PlantChallenge stores a challenge of the code 246810 as if it had been begun a minute ago, and gives
+// the browser its token. change may change it.
+func (st Reachable) PlantChallenge(t *testing.T, b *Browser,
+	change func(*account.Challenge)) string {
+	t.Helper()
+	hash := st.Hasher.Hash("246810")
+	token, at := account.NewSecret(), time.Now().Add(-time.Minute)
+	c := &account.Challenge{Hash: oauth.HashOf(token), Purpose: account.ForRegistration,
+		Channel: account.Email, Address: "Ida@example.com", Name: "Ida",
+		PasswordHash: hash, Message: account.RegisterCode, Ends: at.Add(account.ChallengeLifetime)}
+	c.Renew(hash, at)
+	change(c)
+	if _, err := st.Store.CreateChallenge(t.Context(), c, [32]byte{}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(st.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Jar.SetCookies(u, []*http.Cookie{{Name: "gatehouse-code", Value: token}})
+	return token
+}
+
+// WrongCode returns 6 digits that are not the code.
+func WrongCode(code string) string {
+	if code == "123456" {
+		return "654321"
+	}
+	return "123456"
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"testing"
 
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 )
 
 // Provider is a small geo.Provider. It answers every query immediately, unless Ask is set. It is
@@ -70,4 +72,15 @@ func Everything(_ context.Context, q geo.Query) (geo.Answer, error) {
 			Lon: -2.25, Timezone: "Etc/UTC"},
 		Network: geo.Network{ISP: "Test ISP", AS: "AS64500 Test"},
 	}}, nil
+}
+
+// NewLookups is New with a Provider that answers everything, unless options name another.
+func NewLookups(t *testing.T, options ...Option) *Stack {
+	t.Helper()
+	return New(t, append([]Option{WithProvider(NewProvider())}, options...)...)
+}
+
+// WithProvider is an Option: lookups ask p.
+func WithProvider(p geo.Provider) Option {
+	return func(c *stack.Config) { c.Lookups.Provider = p }
 }

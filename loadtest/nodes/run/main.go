@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"gatehouse/loadtest/lab"
 	"gatehouse/loadtest/nodes"
 )
 
@@ -73,7 +74,7 @@ func run(ctx context.Context, l nodes.Lab, names []string) (err error) {
 			return fmt.Errorf("make a folder: %w", err)
 		}
 		defer os.RemoveAll(folder)
-		if l.Program, err = nodes.Build(ctx, folder); err != nil {
+		if l.Program, err = lab.Build(ctx, folder); err != nil {
 			return err
 		}
 	}

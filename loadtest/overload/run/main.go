@@ -1,26 +1,21 @@
-// Command run measures an overloaded gatehouse. It starts the program -binary with an emulated
+// Command run measures an overloaded gatehouse. It starts the program -binary with a simulated
 // upstream of the free tier. It prints the latency of cached lookups, first alone and then during
 // the overload. It ends by itself.
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"regexp"
-	"strings"
 	"syscall"
 	"time"
 
-	"gatehouse/cmd/stack/stacktest/emulator"
+	"gatehouse/loadtest/lab"
 	"gatehouse/loadtest/overload"
 )
 
@@ -44,92 +39,43 @@ func main() {
 }
 
 func measure(ctx context.Context, binary, tier string, load overload.Config) (err error) {
-	config := emulator.Config{Latency: 50 * time.Millisecond}
+	gatehouse := lab.Gatehouse{Program: binary, Env: []string{"IP_API_KEY=key"}}
+	simulated := "pro"
 	if tier == "ip-api" {
-		config.Singles, config.Batches = emulator.FreeSingles, emulator.FreeBatches
+		simulated = "free"
 	}
-	upstream, err := emulator.Start(config)
+	upstream, err := gatehouse.Simulate(ctx, "--latency=50ms", "--tier="+simulated)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, upstream.Down()) }()
-	s, err := start(ctx, binary, tier, upstream.URL)
+	defer func() { err = errors.Join(err, upstream.Stop()) }()
+	s, err := gatehouse.Serve(ctx, "--roles=geo", "--ptr=off", "--ip-provider="+tier,
+		"--ip-api-base="+upstream.URL)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	if _, err := read("http://" + s.listen + "/api/lookup?q=8.8.8.8"); err != nil {
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if _, err := lab.Get(ctx, s.Base+"/api/lookup?q=8.8.8.8"); err != nil {
 		return err
 	}
-	load.Address, load.Cached = s.listen, "8.8.8.8"
+	load.Address, load.Cached = s.Listen, "8.8.8.8"
 	alone := load
 	alone.Idle, alone.Slow, alone.Garbage = 0, 0, 0
 	for _, part := range []struct {
 		name string
 		load overload.Config
 	}{{"alone", alone}, {"overload", load}} {
-		if err := s.report(ctx, part.name, part.load); err != nil {
+		if err := report(ctx, s, part.name, part.load); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// server is a gatehouse in its own process.
-type server struct {
-	cmd           *exec.Cmd
-	listen, admin string
-}
-
-func start(ctx context.Context, binary, tier, base string) (*server, error) {
-	s := &server{cmd: exec.Command(binary, "serve", "--listen=127.0.0.1:0",
-		"--admin-listen=127.0.0.1:0", "--ptr=off", "--log-format=json")}
-	s.cmd.Env = []string{"IP_PROVIDER=" + tier, "IP_API_KEY=key", "IP_API_BASE=" + base}
-	output, err := s.cmd.StderrPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start: %w", err)
-	}
-	serving := make(chan struct{})
-	go func() {
-		for lines := bufio.NewScanner(output); s.listen == "" && lines.Scan(); {
-			var line struct {
-				Msg    string
-				Listen string
-				Admin  string `json:"admin_listen"`
-			}
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
-				s.listen, s.admin = line.Listen, line.Admin
-				close(serving)
-			}
-		}
-		if _, err := io.Copy(io.Discard, output); err != nil {
-			return // the process has ended
-		}
-	}()
-	select {
-	case <-serving:
-		return s, nil
-	case <-time.After(10 * time.Second):
-	case <-ctx.Done():
-	}
-	return nil, errors.Join(errors.New("start: the program does not serve within 10 s"),
-		s.cmd.Process.Kill(), s.cmd.Wait())
-}
-
-func (s *server) stop() error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stop: %w", err)
-	}
-	return s.cmd.Wait()
-}
-
 // report runs one part and prints the results.
-func (s *server) report(ctx context.Context, name string, load overload.Config) error {
+func report(ctx context.Context, s *lab.Server, name string, load overload.Config) error {
 	var memory string
-	load.AtEnd = func() { memory = s.memory() }
+	load.AtEnd = func() { memory = memoryOf(ctx, s) }
 	r, err := overload.Run(ctx, load)
 	if err != nil {
 		return err
@@ -150,24 +96,11 @@ func (s *server) report(ctx context.Context, name string, load overload.Config) 
 
 var memories = regexp.MustCompile(`(?m)^(go_memstats_heap_inuse_bytes|process_resident_memory_bytes|gatehouse_log_lines_dropped_total|process_cpu_seconds_total) .*$`)
 
-// memory returns the server's metrics of its own size.
-func (s *server) memory() string {
-	text, err := read("http://" + s.admin + "/metrics")
+// memoryOf returns the server's metrics of its own size.
+func memoryOf(ctx context.Context, s *lab.Server) string {
+	text, err := lab.Get(ctx, s.Admin+"/metrics")
 	if err != nil {
 		return err.Error()
 	}
-	return strings.Join(memories.FindAllString(text, -1), ", ")
-}
-
-func read(url string) (string, error) {
-	response, err := http.Get(url)
-	if err != nil {
-		return "", fmt.Errorf("get %s: %w", url, err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("get %s: status %d: %w", url, response.StatusCode, err)
-	}
-	return string(text), nil
+	return string(bytes.Join(memories.FindAll(text, -1), []byte(", ")))
 }

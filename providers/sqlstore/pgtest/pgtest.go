@@ -10,8 +10,17 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 )
+
+// TB is the part of testing.TB that this package uses, so that programs do not link that.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	TempDir() string
+	Error(...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
 
 var (
 	mu        sync.Mutex
@@ -21,20 +30,20 @@ var (
 
 // Start returns the URL of an empty database. All tests of a program share one server. It does not
 // sync to disk: it loses data if the machine stops, but not if a client or the server is killed.
-func Start(tb testing.TB) (url string) {
+func Start(tb TB) (url string) {
 	tb.Helper()
 	return newDatabase(tb, false, "template1")
 }
 
 // Copy returns the URL of a copy of a database of Start, to which nothing may be connected.
-func Copy(tb testing.TB, database string) (url string) {
+func Copy(tb TB, database string) (url string) {
 	tb.Helper()
 	name, _, _ := strings.Cut(path.Base(database), "?")
 	return newDatabase(tb, false, name)
 }
 
 // StartDurable is Start with a server that syncs to disk.
-func StartDurable(tb testing.TB) (url string) {
+func StartDurable(tb TB) (url string) {
 	tb.Helper()
 	return newDatabase(tb, true, "template1")
 }
@@ -52,7 +61,7 @@ func NewDurable() (url string, err error) {
 
 // KeyFile returns a key file for a Store on a database of Start. All have the same key, so that
 // every Store of a test can use its own.
-func KeyFile(tb testing.TB) (path string) {
+func KeyFile(tb TB) (path string) {
 	tb.Helper()
 	path, err := WriteKeyFile(tb.TempDir())
 	if err != nil {
@@ -81,7 +90,7 @@ func Stop() error {
 	return errors.Join(errs...)
 }
 
-func newDatabase(tb testing.TB, durable bool, template string) string {
+func newDatabase(tb TB, durable bool, template string) string {
 	tb.Helper()
 	mu.Lock()
 	defer mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -28,7 +27,7 @@ ignore_startup_parameters = extra_float_digits,synchronous_commit,default_transa
 
 // StartPooler runs pgbouncer in front of a database of Start, until the test ends: Debian's package
 // pgbouncer, in a mode such as session or transaction. It returns the database's URL there.
-func StartPooler(tb testing.TB, database, mode string) string {
+func StartPooler(tb TB, database, mode string) string {
 	tb.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {

@@ -1,0 +1,142 @@
+package adminapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/audit"
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// eventPage is a response of /admin/v1/audit.
+type eventPage struct {
+	Events []audit.Event
+	Next   string
+}
+
+func events(o *stacktest.Operator, query string) (page eventPage) {
+	o.T.Helper()
+	a := o.Do(200, "GET", "/audit?"+query, "")
+	if err := json.Unmarshal([]byte(a.Body), &page); err != nil {
+		o.T.Fatal(err)
+	}
+	return page
+}
+
+// numbers returns the numbers of all pages. key is the parameter that gets next.
+func numbers(o *stacktest.Operator, query, key string) (all []int64) {
+	o.T.Helper()
+	for next := ""; len(all) < 1000; {
+		page := events(o, query+"&"+key+"="+next)
+		for _, e := range page.Events {
+			all = append(all, e.Number)
+		}
+		if next = page.Next; next == "" {
+			return all
+		}
+	}
+	o.T.Fatal("got no end of the pages")
+	return nil
+}
+
+func TestOperatorReadsAuditTrail(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	d := st.Describe(t)
+	o := st.NewOperator(t)
+	c := st.NewClient(t, nil)
+	ada, bo := st.NewUser(t, "Ada", "ada@example.com"), st.NewUser(t, "Bo", "bo@example.com")
+	before := time.Now().Add(-time.Second)
+	for i := range 5 {
+		o.Do(200, "PATCH", fmt.Sprintf("/users/%d", ada.ID), fmt.Sprintf(`{"bio":"%d"}`, i))
+	}
+	o.Do(200, "PATCH", fmt.Sprintf("/users/%d", bo.ID), `{"name":"Bob","bio":"x"}`)
+	o.Do(200, "POST", "/clients/"+c.ID+"/approve", "")
+
+	all := numbers(o, "limit=200", "after")
+	if len(all) != 7 || !slices.IsSorted(all) {
+		t.Fatalf("got events %v, want 7 in their order", all)
+	}
+	newest := slices.Clone(all)
+	slices.Reverse(newest)
+	now := url.QueryEscape(time.Now().Add(time.Minute).Format(time.RFC3339))
+	for query, want := range map[string][]int64{
+		"limit=2":      all,
+		"limit=7":      all,
+		"order=oldest": all,
+		"user=":        all,
+		"unknown=1":    all,
+		"before=" + strconv.FormatInt(all[2], 10):                   all[:2],
+		fmt.Sprintf("user=%d&limit=2", ada.ID):                      all[:5],
+		fmt.Sprintf("user=%d&action=client_approved", bo.ID):        nil,
+		"action=account_changed&limit=3":                            all[:6],
+		"client=" + c.ID:                                            all[6:],
+		"client=" + o.ID + "&limit=3":                               all,
+		"since=" + url.QueryEscape(before.Format(time.RFC3339Nano)): all,
+		"since=" + now: nil,
+	} {
+		if got := numbers(o, query, "after"); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", query, got, want)
+		}
+	}
+	if got := numbers(o, "order=newest&limit=2", "before"); !slices.Equal(got, newest) {
+		t.Errorf("got %v, want %v", got, newest)
+	}
+	between := fmt.Sprintf("after=%d&before=%d&order=newest", all[1], all[4])
+	if got := events(o, between).Events; len(got) != 2 || got[0].Number != all[3] {
+		t.Errorf("got %v, want events %d and %d", got, all[3], all[2])
+	}
+	got := events(o, fmt.Sprintf("user=%d", bo.ID)).Events[0]
+	if got.Action != audit.AccountChanged || got.Outcome != audit.OK || got.Count != 1 ||
+		got.Subject != audit.OfUser(bo.ID) || !slices.Equal(got.Details, []string{"name", "bio"}) ||
+		got.Actor != (audit.Actor{Kind: audit.Operator, ID: o.ID}) || got.RequestID == "" ||
+		got.From != "127.0.0.0/24" || time.Since(got.Time).Abs() > time.Hour {
+		t.Errorf("got %+v, want the change of Bo by the operator", got)
+	}
+	o.Do(200, "HEAD", "/audit", "")
+	d.Covers("GET /admin/v1/audit 200", "HEAD /admin/v1/audit 200")
+}
+
+func TestAuditQueriesAreChecked(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	d := st.Describe(t)
+	o := st.NewOperator(t)
+	for _, row := range []struct{ query, field string }{
+		{"after=x", "after"}, {"after=-1", "after"}, {"after=9223372036854775808", "after"},
+		{"before=0", "before"}, {"since=24h", "since"}, {"since=2026-05-03", "since"},
+		{"user=0", "user"}, {"user=ada", "user"}, {"client=x", "client"}, {"client=%00", "client"},
+		{"action=login", "action"}, {"order=up", "order"}, {"limit=0", "limit"},
+		{"limit=201", "limit"}, {"user=1&user=2", "user"}, {"user=&user=2", "user"},
+	} {
+		o.Do(400, "GET", "/audit?"+row.query, "").Refused(t, "invalid_request", row.field)
+	}
+	o.Do(400, "GET", "/audit?user=%zz", "").Refused(t, "invalid_request")
+	if got := o.Do(400, "GET", "/audit?action=login", "").Body; !strings.Contains(got,
+		"sign_in, sign_out, ") {
+		t.Errorf("got %s, want the vocabulary", got)
+	}
+	for _, action := range audit.Actions {
+		o.Do(200, "GET", "/audit?action="+string(action), "")
+	}
+	if a := st.Send(t, "GET", st.AdminURL+"/admin/v1/audit", ""); a.Status != 401 {
+		t.Errorf("got %d without a token, want 401", a.Status)
+	}
+	d.Covers("GET /admin/v1/audit 400", "GET /admin/v1/audit 401")
+}
+
+// TestOpenAPIHasAllActions compares the vocabulary with that of the document.
+func TestOpenAPIHasAllActions(t *testing.T) {
+	d := stacktest.New(t).Describe(t)
+	var got []audit.Action
+	for _, name := range d.Doc.Components.Schemas["AuditAction"].Value.Enum {
+		got = append(got, audit.Action(name.(string)))
+	}
+	if !slices.Equal(got, audit.Actions) {
+		t.Errorf("got %v in the document, want %v", got, audit.Actions)
+	}
+}

@@ -1,0 +1,100 @@
+package adminapi_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// optionMembers are the members of a client that are shown only when they are set.
+var optionMembers = []string{"id_token_alg", "claims_in_id_token", "post_logout_redirect_uris",
+	"backchannel_logout_uri", "require_pkce", "access_token_format", "jwks", "jwks_uri", "resources",
+	"self_registered", "metadata_url"}
+
+func publicKeys(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAdminAPIClientOptions(t *testing.T) {
+	o := stacktest.NewIdentity(t).NewOperator(t)
+	plain := o.Do(201, http.MethodPost, "/clients",
+		`{"name":"Plain","redirect_uris":["https://a.example/"]}`).Object(t)
+	for _, name := range optionMembers {
+		if _, shown := plain[name]; shown {
+			t.Errorf("got the member %s of a client without it", name)
+		}
+	}
+	path := "/clients/" + plain["client_id"].(string)
+	all := `{"id_token_alg":"ES256","claims_in_id_token":true,
+"post_logout_redirect_uris":["https://a.example/out"],"backchannel_logout_uri":"https://a.example/bc",
+"require_pkce":true,"access_token_format":"jwt","jwks_uri":"https://a.example/jwks",
+"resources":["https://api.example/"],"scopes":["openid","profile","email","phone","address","offline_access"]}`
+	changed := o.Do(200, http.MethodPatch, path, all).Object(t)
+	for name, want := range map[string]string{
+		"id_token_alg": `"ES256"`, "claims_in_id_token": "true",
+		"post_logout_redirect_uris": `["https://a.example/out"]`,
+		"backchannel_logout_uri":    `"https://a.example/bc"`, "require_pkce": "true",
+		"access_token_format": `"jwt"`, "jwks_uri": `"https://a.example/jwks"`,
+		"resources": `["https://api.example/"]`,
+		"scopes":    `["openid","profile","email","phone","address","offline_access"]`,
+	} {
+		if got, err := json.Marshal(changed[name]); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	keys := publicKeys(t)
+	o.Do(400, http.MethodPatch, path, `{"jwks":`+keys+`}`).Refused(t, "invalid_request", "jwks_uri")
+	changed = o.Do(200, http.MethodPatch, path, `{"jwks_uri":null,"jwks":`+keys+`}`).Object(t)
+	if got, err := json.Marshal(changed["jwks"]); err != nil || len(got) < 100 {
+		t.Errorf("got keys %s, %v, want them", got, err)
+	}
+	none := `{"id_token_alg":null,"claims_in_id_token":false,"post_logout_redirect_uris":[],
+"backchannel_logout_uri":null,"require_pkce":false,"access_token_format":"opaque","jwks":null,"resources":[]}`
+	bare := o.Do(200, http.MethodPatch, path, none).Object(t)
+	for _, name := range optionMembers {
+		if _, shown := bare[name]; shown {
+			t.Errorf("got the member %s after it was removed", name)
+		}
+	}
+	for field, value := range map[string]string{
+		"id_token_alg": `"none"`, "access_token_format": `"saml"`, "jwks": `[]`,
+		"backchannel_logout_uri": `"http://a.example/"`, "post_logout_redirect_uris": `["x"]`,
+		"jwks_uri": `"http://a.example/"`, "resources": `["urn:x"]`, "scopes": `["calendar"]`,
+		"require_pkce": `"yes"`, "self_registered": `true`, "metadata_url": `"https://a.example/"`,
+	} {
+		o.Do(400, http.MethodPatch, path, `{"`+field+`":`+value+`}`).Refused(t, "invalid_request",
+			field)
+	}
+}
+
+// TestClientWithKeysHasNoSecret registers a client that signs assertions.
+func TestClientWithKeysHasNoSecret(t *testing.T) {
+	o := stacktest.NewIdentity(t).NewOperator(t)
+	a := o.Do(201, http.MethodPost, "/clients",
+		`{"name":"Signer","redirect_uris":["https://a.example/"],"jwks":`+publicKeys(t)+`}`)
+	if c := a.Object(t); c["client_secret"] != nil || strings.Contains(a.Body, "gtcs_") ||
+		len(c["secrets"].([]any)) != 0 {
+		t.Errorf("got %s, want no secret", a.Body)
+	}
+	private := strings.Replace(publicKeys(t), `"crv"`, `"d":"AAAA","crv"`, 1)
+	o.Do(400, http.MethodPost, "/clients",
+		`{"name":"Signer","redirect_uris":["https://a.example/"],"jwks":`+private+`}`).
+		Refused(t, "invalid_request", "jwks")
+}

@@ -1,0 +1,127 @@
+package oauthapi_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// opened checks an access token with the service's public keys and returns its claims.
+func opened(t *testing.T, st *stacktest.IdentityStack, token string) oauth.JWTAccessToken {
+	t.Helper()
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil {
+		t.Fatalf("got %v, want a JWT", err)
+	}
+	if typ := signed.Signatures[0].Header.ExtraHeaders[jose.HeaderType]; typ != "at+jwt" {
+		t.Errorf("got type %v, want at+jwt", typ)
+	}
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(st.Tokens.JWKS(), &set); err != nil {
+		t.Fatal(err)
+	}
+	payload, err := signed.Verify(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims oauth.JWTAccessToken
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims
+}
+
+func TestAccessTokenAsJWT(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewClient(t, func(c *oauth.Client) { c.Options.JWTAccessTokens = true })
+	u := st.NewUser(t, "Rosa", rosa)
+	b := st.NewBrowser(t)
+	a := st.Redeem(t, c, b.Send(b.SignIn(c.Request(), rosa), "decision", "allow").Code(t, st))
+	if a.Status != 200 {
+		t.Fatalf("got %d %s, want tokens", a.Status, a.Body)
+	}
+	jwt, refresh := a.Object(t)["access_token"].(string), a.Object(t)["refresh_token"].(string)
+	claims := opened(t, st, jwt)
+	if claims.Issuer != st.URL || claims.Audience != st.URL || claims.ClientID != c.ID ||
+		claims.Subject != strconv.FormatInt(u.ID, 10) || claims.Scope != "view-user" ||
+		claims.Expires-claims.Issued != 3600 {
+		t.Errorf("got claims %+v, want those of Rosa's token", claims)
+	}
+	if _, ok := oauth.ParseTokenID(claims.ID); !ok {
+		t.Errorf("got jti %q, want the token's id", claims.ID)
+	}
+	profile := func(token string) stacktest.Response {
+		return st.Get(t, "/api/user", "Authorization", "Bearer "+token)
+	}
+	for left := 99; left >= 97; left-- {
+		if a := profile(jwt); a.Status != 200 ||
+			a.Header.Get("X-RateLimit-Remaining") != strconv.Itoa(left) {
+			t.Errorf("got %d with %s left, want 200 with %d", a.Status,
+				a.Header.Get("X-RateLimit-Remaining"), left)
+		}
+	}
+	if a := profile(claims.Sealed); a.Header.Get("X-RateLimit-Remaining") != "96" {
+		t.Errorf("got %d with %s left for the other form, want 96", a.Status,
+			a.Header.Get("X-RateLimit-Remaining"))
+	}
+	head, rest, _ := strings.Cut(jwt, ".")
+	payload, signature, _ := strings.Cut(rest, ".")
+	other := opened(t, st, st.PostToken(t,
+		stacktest.Values(c.Credentials()...)).Object(t)["access_token"].(string))
+	if other.Subject != c.ID || other.ID == claims.ID {
+		t.Errorf("got claims %+v, want those of the client's own token", other)
+	}
+	for what, token := range map[string]string{
+		"another signature": head + "." + payload + "." + strings.Repeat("A", len(signature)),
+		"no signature":      "eyJhbGciOiJub25lIn0." + payload + ".",
+		"too long":          jwt + strings.Repeat("A", 4096),
+		"id_token's type":   idTokenWith(t, st, claims),
+	} {
+		if a := profile(token); a.Status != 401 {
+			t.Errorf("%s: got %d, want 401", what, a.Status)
+		}
+	}
+	introspect := func(token string) map[string]any {
+		return st.Send(t, "POST", st.URL+"/oauth/introspect",
+			stacktest.Values("token", token, "client_id", c.ID, "client_secret", c.Secret).Encode(),
+			"Content-Type", "application/x-www-form-urlencoded").Object(t)
+	}
+	if o := introspect(jwt); o["active"] != true || o["scope"] != "view-user" {
+		t.Errorf("got %v from introspection, want an active token", o)
+	}
+	refreshed := st.PostToken(t, stacktest.Values("grant_type", "refresh_token", "refresh_token",
+		refresh, "client_id", c.ID, "client_secret", c.Secret)).Object(t)["access_token"].(string)
+	if next := opened(t, st, refreshed); next.Subject != claims.Subject || next.ID == claims.ID {
+		t.Errorf("got claims %+v, want those of Rosa's next token", next)
+	}
+	st.Send(t, "POST", st.URL+"/oauth/revoke",
+		stacktest.Values("token", jwt, "client_id", c.ID, "client_secret", c.Secret).Encode(),
+		"Content-Type", "application/x-www-form-urlencoded")
+	for what, token := range map[string]string{"JWT": jwt, "other form": claims.Sealed} {
+		if a := profile(token); a.Status != 401 {
+			t.Errorf("%s: got %d after its revocation, want 401", what, a.Status)
+		}
+	}
+	if o := introspect(jwt); o["active"] != false {
+		t.Errorf("got %v from introspection after the revocation, want no active token", o)
+	}
+	if a := profile(refreshed); a.Status != 200 {
+		t.Errorf("got %d for the next token, want 200", a.Status)
+	}
+}
+
+// idTokenWith returns a JWT of the service with these claims and the type of id_tokens.
+func idTokenWith(t *testing.T, st *stacktest.IdentityStack, claims oauth.JWTAccessToken) string {
+	t.Helper()
+	jwt, err := st.Tokens.Sign(t.Context(), "RS256", "JWT", claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jwt
+}

@@ -1,0 +1,18 @@
+package oauthapi_test
+
+import (
+	"os"
+	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
+)
+
+const rosa = "rosa@example.com"
+
+func TestMain(m *testing.M) {
+	os.Exit(stacktest.Run(m, map[string]string{
+		"TestQuotaOfClient":               "the quota of a client, which each node counts",
+		"TestRegisteredClientSignsIn":     "the sweeper's ends, which nobody waits for",
+		"TestRotationReachesRelyingParty": "a key that no other process needs, used at once",
+	}))
+}

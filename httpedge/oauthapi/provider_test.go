@@ -1,0 +1,375 @@
+package oauthapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// relyingParty is a client of OpenID Connect that uses go-oidc as it comes.
+type relyingParty struct {
+	stacktest.Client
+	st       *stacktest.IdentityStack
+	provider *oidc.Provider
+	config   oauth2.Config
+	ctx      context.Context
+}
+
+func newRelyingParty(
+	t *testing.T, st *stacktest.IdentityStack, change func(*oauth.Client),
+) *relyingParty {
+	t.Helper()
+	c := st.NewClient(t, func(c *oauth.Client) {
+		c.Scopes |= oauth.OpenIDScopes
+		if change != nil {
+			change(c)
+		}
+	})
+	ctx := oidc.ClientContext(t.Context(), st.Client)
+	provider, err := oidc.NewProvider(ctx, st.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &relyingParty{c, st, provider, oauth2.Config{
+		ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: stacktest.RedirectURI,
+		Endpoint: provider.Endpoint(),
+	}, ctx}
+}
+
+// code returns a new authorization code of a user who has signed in at signedIn.
+func (r *relyingParty) code(
+	t *testing.T, u *account.User, scopes oauth.Scopes, signedIn time.Time,
+) string {
+	t.Helper()
+	code, fault := r.st.Tokens.IssueCode(t.Context(), oauth.AuthorizationCode{
+		ClientID: r.ID, UserID: u.ID, RedirectURI: stacktest.RedirectURI, Scopes: scopes,
+		Epochs: oauth.Epochs{User: u.Epoch},
+		Details: oauth.GrantDetails{AuthTime: signedIn.Unix(), AMR: []string{"pwd"}, SID: "s",
+			Nonce: "n-0S6_WzA2Mj"},
+	}, time.Now())
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	return code
+}
+
+// verify returns the id_token of a response, checked as go-oidc does it.
+func (r *relyingParty) verify(t *testing.T, tokens *oauth2.Token) *oidc.IDToken {
+	t.Helper()
+	text, _ := tokens.Extra("id_token").(string)
+	idToken, err := r.provider.Verifier(&oidc.Config{ClientID: r.ID}).Verify(r.ctx, text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if err := idToken.VerifyAccessToken(tokens.AccessToken); err != nil {
+		t.Error(err)
+	}
+	return idToken
+}
+
+// TestRelyingParty signs a person in at go-oidc, with each algorithm.
+func TestRelyingParty(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	u := st.NewUser(t, "Ann", "ann@example.com")
+	for _, alg := range []string{"", "RS256", "ES256"} {
+		r := newRelyingParty(t, st, func(c *oauth.Client) { c.Options.IDTokenAlg = alg })
+		signedIn := time.Now().Add(-time.Hour)
+		code := r.code(t, u, oauth.OpenID|oauth.Email|oauth.Profile, signedIn)
+		tokens, err := r.config.Exchange(r.ctx, code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idToken := r.verify(t, tokens)
+		var claims struct {
+			AuthTime int64  `json:"auth_time"`
+			AZP      string `json:"azp"`
+		}
+		if err := idToken.Claims(&claims); err != nil {
+			t.Fatal(err)
+		}
+		if idToken.Issuer != st.URL || idToken.Nonce != "n-0S6_WzA2Mj" ||
+			claims.AuthTime != signedIn.Unix() || claims.AZP != r.ID {
+			t.Errorf("%s: got %+v, %+v", alg, idToken, claims)
+		}
+		info, err := r.provider.UserInfo(r.ctx, oauth2.StaticTokenSource(tokens))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Subject != idToken.Subject || info.Email != "ann@example.com" || !info.EmailVerified {
+			t.Errorf("%s: got %+v, want the claims of %s", alg, info, idToken.Subject)
+		}
+		refreshed, err := r.config.TokenSource(r.ctx,
+			&oauth2.Token{RefreshToken: tokens.RefreshToken}).Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := r.verify(t, refreshed); again.Nonce != "" || again.Subject != idToken.Subject {
+			t.Errorf("%s: got %+v after a refresh, want no nonce and the same user", alg, again)
+		}
+	}
+}
+
+// TestRotationReachesRelyingParty rotates the key in an emergency while go-oidc keeps the key set.
+func TestRotationReachesRelyingParty(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	u := st.NewUser(t, "Ann", "ann@example.com")
+	r := newRelyingParty(t, st, func(c *oauth.Client) { c.Options.IDTokenAlg = "ES256" })
+	var texts []string
+	for range 2 {
+		tokens, err := r.config.Exchange(r.ctx, r.code(t, u, oauth.OpenID, time.Now()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.verify(t, tokens)
+		texts = append(texts, tokens.Extra("id_token").(string))
+		if _, err := st.Tokens.RotateKeys(t.Context(), oauth.ES256Keys, true, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh, err := oidc.NewProvider(r.ctx, st.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if _, err := fresh.Verifier(&oidc.Config{ClientID: r.ID}).Verify(r.ctx, text); err != nil {
+			t.Errorf("an id_token of a former key is refused: %v", err)
+		}
+	}
+	if texts[0] == texts[1] || keyOf(texts[0]) == keyOf(texts[1]) {
+		t.Error("got one key before and after its rotation, want two")
+	}
+}
+
+// keyOf returns the encoded header of a JWT, which names its key.
+func keyOf(jwt string) string {
+	header, _, _ := strings.Cut(jwt, ".")
+	return header
+}
+
+// TestNoOpenIDNoDifference compares the members of a response without openid with those of before.
+func TestNoOpenIDNoDifference(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	u := st.NewUser(t, "Ann", "ann@example.com")
+	r := newRelyingParty(t, st, nil)
+	for scopes, want := range map[oauth.Scopes]string{
+		oauth.ViewUser:                "access_token expires_in refresh_token token_type",
+		oauth.ViewUser | oauth.OpenID: "access_token expires_in id_token refresh_token token_type",
+	} {
+		a := st.PostToken(t, stacktest.Values("grant_type", "authorization_code",
+			"code", r.code(t, u, scopes, time.Now()), "redirect_uri", stacktest.RedirectURI,
+			"client_id", r.ID, "client_secret", r.Secret))
+		got := strings.Join(slices.Sorted(maps.Keys(a.Object(t))), " ")
+		if a.Status != 200 || got != want {
+			t.Errorf("%s: got %d, members %s, want %s", scopes, a.Status, got, want)
+		}
+	}
+}
+
+func TestDiscovery(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	a := st.Get(t, "/.well-known/openid-configuration", "Origin", "https://anywhere.example")
+	a.Has(t, "Content-Type", "application/json")
+	a.Has(t, "Access-Control-Allow-Origin", "*")
+	a.Has(t, "Access-Control-Allow-Credentials", "")
+	a.Has(t, "Cache-Control", "public, max-age=3600")
+	got := a.Object(t)
+	secret := []any{"client_secret_basic", "client_secret_post"}
+	withNone := append(slices.Clone(secret), "none")
+	for name, want := range map[string]any{
+		"issuer":                                st.URL,
+		"authorization_endpoint":                st.URL + "/oauth/authorize",
+		"token_endpoint":                        st.URL + "/oauth/token",
+		"userinfo_endpoint":                     st.URL + "/oauth/userinfo",
+		"jwks_uri":                              st.URL + "/oauth/jwks",
+		"end_session_endpoint":                  st.URL + "/oauth/logout",
+		"revocation_endpoint":                   st.URL + "/oauth/revoke",
+		"introspection_endpoint":                st.URL + "/oauth/introspect",
+		"response_types_supported":              []any{"code"},
+		"response_modes_supported":              []any{"query", "form_post"},
+		"grant_types_supported":                 []any{"authorization_code", "refresh_token", "client_credentials"},
+		"subject_types_supported":               []any{"public"},
+		"id_token_signing_alg_values_supported": []any{"RS256", "ES256"},
+		"acr_values_supported":                  []any{"1"},
+		"prompt_values_supported":               []any{"none", "login", "consent", "select_account"},
+		"code_challenge_methods_supported":      []any{"S256"},
+		"scopes_supported": []any{"view-user", "detail-user", "server-operations", "openid",
+			"profile", "email", "phone", "address", "offline_access"},
+		"claims_supported": []any{"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr",
+			"amr", "azp", "sid", "at_hash", "name", "preferred_username", "picture", "gender",
+			"birthdate", "updated_at", "email", "email_verified", "phone_number",
+			"phone_number_verified", "address"},
+		"claim_types_supported":                          []any{"normal"},
+		"claims_parameter_supported":                     false,
+		"request_parameter_supported":                    false,
+		"request_uri_parameter_supported":                false,
+		"backchannel_logout_supported":                   true,
+		"backchannel_logout_session_supported":           true,
+		"authorization_response_iss_parameter_supported": true,
+		"token_endpoint_auth_methods_supported":          withNone,
+		"revocation_endpoint_auth_methods_supported":     withNone,
+		"introspection_endpoint_auth_methods_supported":  secret,
+	} {
+		gotText, _ := json.Marshal(got[name])
+		wantText, _ := json.Marshal(want)
+		if string(gotText) != string(wantText) {
+			t.Errorf("got %s %s, want %s", name, gotText, wantText)
+		}
+		delete(got, name)
+	}
+	if len(got) != 0 {
+		t.Errorf("got %v as well", got)
+	}
+}
+
+// TestKeySet reads the key set of a service that has signed nothing yet.
+func TestKeySet(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	a := st.Get(t, "/oauth/jwks", "Origin", "https://anywhere.example")
+	a.Has(t, "Content-Type", "application/json")
+	a.Has(t, "Access-Control-Allow-Origin", "*")
+	a.Has(t, "Cache-Control", "public, max-age=3600")
+	var set struct {
+		Keys []map[string]string `json:"keys"`
+	}
+	if err := json.Unmarshal([]byte(a.Body), &set); err != nil || len(set.Keys) != 1 {
+		t.Fatalf("got %s, error %v, want one key", a.Body, err)
+	}
+	key := set.Keys[0]
+	if key["kid"] == "" || key["alg"] != "RS256" || key["use"] != "sig" || key["kty"] != "RSA" ||
+		key["n"] == "" || key["e"] == "" || len(key) != 6 {
+		t.Errorf("got %s, want the public half of an RSA key", a.Body)
+	}
+	if again := st.Get(t, "/oauth/jwks"); again.Body != a.Body {
+		t.Errorf("got %s, want the same keys", again.Body)
+	}
+}
+
+// userInfoHeader is the challenge of RFC 6750 with the member of RFC 9728.
+func userInfoHeader(st *stacktest.IdentityStack, attributes string) string {
+	return `Bearer realm="gatehouse"` + attributes + `, resource_metadata="` + st.URL +
+		`/.well-known/oauth-protected-resource"`
+}
+
+func TestUserInfo(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	u := st.NewUser(t, "Ann", "ann@example.com")
+	c := st.NewClient(t, func(c *oauth.Client) { c.Scopes |= oauth.OpenIDScopes })
+	seal := func(scopes oauth.Scopes) string {
+		return st.Seal(t, oauth.AccessToken{ClientID: c.ID, UserID: u.ID, Scopes: scopes})
+	}
+	good, poor := seal(oauth.OpenID|oauth.Email), seal(oauth.UserScopes)
+	form := func(pairs ...string) string {
+		values := url.Values{}
+		for i := 0; i < len(pairs); i += 2 {
+			values.Add(pairs[i], pairs[i+1])
+		}
+		return values.Encode()
+	}
+	const isForm = "application/x-www-form-urlencoded"
+	const sub, email = `{"sub":"1"`, `,"email":"ann@example.com","email_verified":true}`
+	bare := userInfoHeader(st, "")
+	invalid := userInfoHeader(st, `, error="invalid_token", error_description="The access token is malformed, unknown or revoked"`)
+	twice := userInfoHeader(st, `, error="invalid_request", error_description="The access token is sent more than once, or the form is malformed"`)
+	missing := userInfoHeader(st, `, error="insufficient_scope", scope="openid"`)
+	for _, row := range []struct {
+		name, method, bearer, kind, body string
+		status                           int
+		challenge                        string
+	}{
+		{"GET", "GET", good, "", "", 200, ""},
+		{"POST with the header", "POST", good, "", "", 200, ""},
+		{"POST with header and empty form", "POST", good, isForm, "", 200, ""},
+		{"POST with a form", "POST", "", isForm, form("access_token", good), 200, ""},
+		{"both", "POST", good, isForm, form("access_token", good), 400, twice},
+		{"repeated", "POST", "", isForm, form("access_token", good, "access_token", good), 400, twice},
+		{"broken form", "POST", "", isForm, "access_token=%zz", 400, twice},
+		{"no form", "POST", "", "text/plain", form("access_token", good), 401, bare},
+		{"form of a GET", "GET", "", isForm, form("access_token", good), 401, bare},
+		{"nothing", "GET", "", "", "", 401, bare},
+		{"empty form", "POST", "", isForm, "", 401, bare},
+		{"empty token", "POST", "", isForm, "access_token=", 401, invalid},
+		{"garbage", "GET", "x", "", "", 401, invalid},
+		{"garbage in the form", "POST", "", isForm, "access_token=x", 401, invalid},
+		{"without openid", "GET", poor, "", "", 403, missing},
+	} {
+		headers := []string{"Origin", "https://anywhere.example"}
+		if row.bearer != "" {
+			headers = append(headers, "Authorization", "Bearer "+row.bearer)
+		}
+		if row.kind != "" {
+			headers = append(headers, "Content-Type", row.kind)
+		}
+		a := st.Send(t, row.method, st.URL+"/oauth/userinfo", row.body, headers...)
+		if a.Status != row.status || a.Status == 200 && a.Body != sub+email {
+			t.Errorf("%s: got %d %s, want %d", row.name, a.Status, a.Body, row.status)
+		}
+		a.Has(t, "WWW-Authenticate", row.challenge)
+		a.Has(t, "Content-Type", "application/json")
+		a.Has(t, "Cache-Control", "no-store")
+		a.Has(t, "Access-Control-Allow-Origin", "*")
+		a.Has(t, "Access-Control-Allow-Credentials", "")
+	}
+	if a := st.Get(t, "/oauth/userinfo?access_token="+good); a.Status != 401 {
+		t.Errorf("got %d for a token in the URL, want 401", a.Status)
+	}
+	if a := st.Get(t, "/api/user"); strings.Contains(a.Header.Get("WWW-Authenticate"),
+		"resource_metadata") {
+		t.Errorf("got %v, want the challenge of before", a.Header)
+	}
+}
+
+// TestUserInfoHasOwnLimit uses up the limit of userinfo, which counts no other endpoint.
+func TestUserInfoHasOwnLimit(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	u := st.NewUser(t, "Ann", "ann@example.com")
+	c := st.NewClient(t, func(c *oauth.Client) { c.Scopes |= oauth.OpenIDScopes })
+	bearer := "Bearer " + st.Seal(t, oauth.AccessToken{ClientID: c.ID, UserID: u.ID,
+		Scopes: oauth.OpenID | oauth.ViewUser})
+	for i := range 100 {
+		if a := st.Get(t, "/oauth/userinfo", "Authorization", bearer); a.Status != 200 {
+			t.Fatalf("request %d: got %d %s, want 200", i+1, a.Status, a.Body)
+		}
+	}
+	a := st.Get(t, "/oauth/userinfo", "Authorization", bearer)
+	if a.Status != 429 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s, want 429", a.Status, a.Body)
+	}
+	a.Has(t, "X-RateLimit-Limit", "100")
+	a.Has(t, "WWW-Authenticate", "")
+	b := st.Get(t, "/api/user", "Authorization", bearer)
+	b.Has(t, "X-RateLimit-Remaining", "99")
+}
+
+// TestUserInfoOfEndedToken revokes, disables and lets expire.
+func TestUserInfoOfEndedToken(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	u := st.NewUser(t, "Ann", "ann@example.com")
+	c := st.NewClient(t, func(c *oauth.Client) { c.Scopes |= oauth.OpenIDScopes })
+	expired := st.Seal(t, oauth.AccessToken{ClientID: c.ID, UserID: u.ID, Scopes: oauth.OpenID,
+		Issued: time.Now().Unix() - 10, Expires: time.Now().Unix() - 1})
+	a := st.Get(t, "/oauth/userinfo", "Authorization", "Bearer "+expired)
+	if o := a.Object(t); a.Status != 401 || o["error"] != "token_expired" {
+		t.Errorf("got %d %s, want token_expired", a.Status, a.Body)
+	}
+	a.Has(t, "WWW-Authenticate", userInfoHeader(st,
+		`, error="invalid_token", error_description="The access token expired"`))
+	ended := st.Seal(t, oauth.AccessToken{ClientID: c.ID, UserID: u.ID, Scopes: oauth.OpenID})
+	if err := st.People.DisableUser(t.Context(), u.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if a := st.Get(t, "/oauth/userinfo", "Authorization", "Bearer "+ended); a.Status != 401 {
+		t.Errorf("got %d %s for a disabled user, want 401", a.Status, a.Body)
+	}
+}

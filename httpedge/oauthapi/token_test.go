@@ -1,0 +1,257 @@
+package oauthapi_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack/stacktest"
+)
+
+func TestTokenResponse(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewClient(t, nil)
+	a := st.PostToken(t, stacktest.Values(c.Credentials()...))
+	o := a.Object(t)
+	if a.Status != 200 || !strings.HasPrefix(o["access_token"].(string), "gtat_") ||
+		o["token_type"] != "Bearer" || o["expires_in"] != 3600.0 || len(o) != 3 {
+		t.Errorf("got %d %s, want an access token of an hour and nothing else", a.Status, a.Body)
+	}
+	a.Has(t, "Content-Type", "application/json")
+	a.Has(t, "Cache-Control", "no-store")
+	a.Has(t, "Pragma", "no-cache")
+}
+
+func TestTokenEndpointRequiresFormPosts(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewClient(t, nil)
+	body := stacktest.Values(c.Credentials()...).Encode()
+	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {
+		for _, method := range []string{"GET", "PUT", "DELETE", "PATCH"} {
+			a := st.Send(t, method, st.URL+path+"?"+body, body, "Content-Type",
+				"application/x-www-form-urlencoded")
+			a.FailsAs(t, 405, "method_not_allowed")
+			a.Has(t, "Allow", "POST, OPTIONS")
+		}
+		for _, kind := range []string{"", "application/json", "multipart/form-data; boundary=x",
+			"text/plain", "application/x-www-form-urlencodedx"} {
+			a := st.Send(t, "POST", st.URL+path, body, "Content-Type", kind)
+			a.FailsAs(t, 400, "invalid_request")
+			if !strings.Contains(a.Body, "application/x-www-form-urlencoded") {
+				t.Errorf("got %s, want a hint that names the right type", a.Body)
+			}
+		}
+		a := st.Send(t, "POST", st.URL+path, "a="+strings.Repeat("x", 70_000),
+			"Content-Type", "application/x-www-form-urlencoded",
+			"Origin", "https://elsewhere.example")
+		a.FailsAs(t, 413, "payload_too_large")
+		a.Has(t, "Pragma", "no-cache")
+		origin := map[bool]string{true: "https://elsewhere.example"}[path != "/oauth/introspect"]
+		a.Has(t, "Access-Control-Allow-Origin", origin)
+	}
+	for _, kind := range []string{"application/x-www-form-urlencoded; charset=utf-8",
+		"Application/X-WWW-Form-urlencoded ;charset=x"} {
+		if a := st.Send(t, "POST", st.URL+"/oauth/token", body, "Content-Type",
+			kind); a.Status != 200 {
+			t.Errorf("%s: got %d %s, want 200", kind, a.Status, a.Body)
+		}
+	}
+}
+
+func TestInvalidTokenRequests(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewClient(t, nil)
+	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
+	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
+	good := stacktest.Values(c.Credentials()...).Encode()
+	for name, test := range map[string]struct {
+		body, authorization string
+		status              int
+		code                string
+		challenge           bool
+	}{
+		"empty": {"", "", 400, "invalid_request", false},
+		"no grant_type": {stacktest.Values("client_id", c.ID, "client_secret", c.Secret).Encode(),
+			"",
+			400, "invalid_request", false},
+		"unknown grant_type": {stacktest.Values("grant_type", "password", "client_id", c.ID,
+			"client_secret", c.Secret).Encode(), "", 400, "unsupported_grant_type", false},
+		"repeated":          {good + "&scope=&scope=", "", 400, "invalid_request", false},
+		"broken escape":     {good + "&scope=%zz", "", 400, "invalid_request", false},
+		"control character": {good + "&scope=%00", "", 400, "invalid_request", false},
+		"not UTF-8":         {good + "&scope=%ff", "", 400, "invalid_request", false},
+		"too many": {good + strings.Repeat("&x=1", 64), "", 400, "invalid_request",
+			false},
+		"no client": {"grant_type=client_credentials", "", 400, "invalid_request", false},
+		"no secret": {stacktest.Values("grant_type", "client_credentials", "client_id",
+			c.ID).Encode(), "", 401, "invalid_client", false},
+		"wrong secret": {stacktest.Values("grant_type", "client_credentials", "client_id", c.ID,
+			"client_secret", oauth.NewClientSecret()).Encode(), "", 401, "invalid_client", false},
+		"unknown client": {stacktest.Values("grant_type", "client_credentials", "client_id",
+			"nobody", "client_secret", c.Secret).Encode(), "", 401, "invalid_client", false},
+		"disabled client": {stacktest.Values(disabled.Credentials()...).Encode(), "", 401,
+			"invalid_client", false},
+		"wrong Basic": {"grant_type=client_credentials", stacktest.Basic(c.ID, "wrong"), 401,
+			"invalid_client", true},
+		"unreadable Basic": {"grant_type=client_credentials", "Basic %%%", 401, "invalid_client",
+			true},
+		"Basic and body": {good, stacktest.Basic(c.ID, c.Secret), 400, "invalid_request", false},
+		"Basic, other client": {"grant_type=client_credentials&client_id=" + public.ID,
+			stacktest.Basic(c.ID, c.Secret), 400, "invalid_request", false},
+		"public client": {stacktest.Values("grant_type", "client_credentials", "client_id",
+			public.ID).Encode(), "", 400, "unauthorized_client", false},
+		"user scope": {stacktest.Values(c.Credentials("scope", "view-user")...).Encode(), "", 400,
+			"invalid_scope", false},
+		"no code": {stacktest.Values("grant_type", "authorization_code", "client_id", c.ID,
+			"client_secret", c.Secret).Encode(), "", 400, "invalid_request", false},
+		"garbage code": {stacktest.Values("grant_type", "authorization_code", "client_id", c.ID,
+			"client_secret", c.Secret, "code", "x", "redirect_uri", stacktest.RedirectURI).Encode(),
+			"", 400, "invalid_grant", false},
+		"no refresh_token": {stacktest.Values("grant_type", "refresh_token", "client_id", c.ID,
+			"client_secret", c.Secret).Encode(), "", 400, "invalid_request", false},
+		"garbage refresh": {stacktest.Values("grant_type", "refresh_token", "client_id", c.ID,
+			"client_secret", c.Secret, "refresh_token", "x").Encode(), "", 400, "invalid_grant",
+			false},
+	} {
+		headers := []string{"Content-Type", "application/x-www-form-urlencoded"}
+		if test.authorization != "" {
+			headers = append(headers, "Authorization", test.authorization)
+		}
+		a := st.Send(t, "POST", st.URL+"/oauth/token", test.body, headers...)
+		a.FailsAs(t, test.status, test.code)
+		a.Has(t, "Cache-Control", "no-store")
+		a.Has(t, "Pragma", "no-cache")
+		if got := strings.HasPrefix(a.Header.Get("WWW-Authenticate"),
+			"Basic "); got != test.challenge {
+			t.Errorf("%s: got a challenge %v, want %v", name, got, test.challenge)
+		}
+		for _, secret := range []string{c.Secret, "nobody"} {
+			if strings.Contains(a.Body, secret) {
+				t.Errorf("%s: got %s, want nothing of the request in it", name, a.Body)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("%s failed", name)
+		}
+	}
+	if a := st.PostToken(t, stacktest.Values("grant_type", "client_credentials"), "Authorization",
+		stacktest.Basic(c.ID, c.Secret)); a.Status != 200 {
+		t.Errorf("got %d %s with HTTP Basic, want 200", a.Status, a.Body)
+	}
+}
+
+func TestTwoAuthorizationHeadersAreRefused(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewClient(t, nil)
+	st.PostToken(t, stacktest.Values("grant_type", "client_credentials"), "Authorization",
+		stacktest.Basic(c.ID, c.Secret),
+		"Authorization", stacktest.Basic(c.ID, c.Secret)).FailsAs(t, 400, "invalid_request")
+}
+
+func TestCredentialsInTheURLAreIgnored(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewClient(t, nil)
+	st.Send(t, "POST", st.URL+"/oauth/token?"+stacktest.Values(c.Credentials()...).Encode(),
+		"grant_type=client_credentials",
+		"Content-Type", "application/x-www-form-urlencoded").FailsAs(t, 400, "invalid_request")
+}
+
+func TestRevocationAndIntrospection(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c, other := st.NewClient(t, nil), st.NewClient(t, nil)
+	user := st.NewUser(t, "Rosa", rosa)
+	access, refresh := st.NewToken(t, c, user.ID, oauth.ViewUser)
+	about := func(who stacktest.Client, token string) map[string]any {
+		t.Helper()
+		a := st.Send(t, "POST", st.URL+"/oauth/introspect",
+			stacktest.Values("token", token, "client_id", who.ID, "client_secret",
+				who.Secret).Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		a.Has(t, "Cache-Control", "no-store")
+		if a.Status != 200 {
+			t.Fatalf("got %d %s, want 200", a.Status, a.Body)
+		}
+		return a.Object(t)
+	}
+	revoke := func(who stacktest.Client, token string) {
+		t.Helper()
+		a := st.Send(t, "POST", st.URL+"/oauth/revoke",
+			stacktest.Values("token", token, "client_id", who.ID, "client_secret",
+				who.Secret).Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		if a.Status != 200 {
+			t.Fatalf("got %d %s, want 200", a.Status, a.Body)
+		}
+	}
+	if o := about(c, access); o["active"] != true || o["client_id"] != c.ID ||
+		o["scope"] != "view-user" {
+		t.Errorf("got %v, want an active token", o)
+	}
+	for _, token := range []string{"x", "gtat_x", access + "x"} {
+		if o := about(c, token); o["active"] != false || len(o) != 1 {
+			t.Errorf("got %v, want only that it is not active", o)
+		}
+		revoke(c, token)
+	}
+	if o := about(other, access); o["active"] != false || len(o) != 1 {
+		t.Errorf("got %v, want nothing told to another client", o)
+	}
+	revoke(other, access)
+	if a := st.Get(t, "/api/user", "Authorization", "Bearer "+access); a.Status != 200 {
+		t.Errorf("got %d %s after another client revoked it, want 200", a.Status, a.Body)
+	}
+	revoke(c, refresh)
+	if a := st.Get(t, "/api/user", "Authorization", "Bearer "+access); a.Status != 401 {
+		t.Errorf("got %d %s after its family was revoked, want 401", a.Status, a.Body)
+	}
+	for _, path := range []string{"/oauth/revoke", "/oauth/introspect"} {
+		st.Send(t, "POST", st.URL+path,
+			stacktest.Values("token", access, "client_id", c.ID, "client_secret", "x").Encode(),
+			"Content-Type", "application/x-www-form-urlencoded").FailsAs(t, 401, "invalid_client")
+		st.Send(t, "POST", st.URL+path,
+			stacktest.Values("client_id", c.ID, "client_secret", c.Secret).Encode(),
+			"Content-Type", "application/x-www-form-urlencoded").FailsAs(t, 400, "invalid_request")
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	a := st.Get(t, "/.well-known/oauth-authorization-server", "Origin",
+		"https://anywhere.example")
+	o := a.Object(t)
+	if a.Status != 200 || o["issuer"] != st.URL || o["token_endpoint"] != st.URL+"/oauth/token" ||
+		o["authorization_response_iss_parameter_supported"] != true {
+		t.Errorf("got %d %s, want the metadata of %s", a.Status, a.Body, st.URL)
+	}
+	a.Has(t, "Content-Type", "application/json")
+	a.Has(t, "Access-Control-Allow-Origin", "*")
+}
+
+func TestWrongSecretsAreThrottled(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewClient(t, nil)
+	wrong := stacktest.Values("grant_type", "client_credentials", "token", "x", "client_id", c.ID,
+		"client_secret", oauth.NewClientSecret())
+	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {
+		throttled := false
+		for range 60 {
+			a := st.Send(t, "POST", st.URL+path, wrong.Encode(), "Content-Type",
+				"application/x-www-form-urlencoded")
+			if a.Status == 401 {
+				continue
+			}
+			a.FailsAs(t, 429, "temporarily_unavailable")
+			if seconds, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil ||
+				seconds < 1 {
+				t.Errorf("got Retry-After %q, want whole seconds", a.Header.Get("Retry-After"))
+			}
+			throttled = true
+			break
+		}
+		if !throttled {
+			t.Errorf("%s: got 60 answers of 401, want a 429 among them", path)
+		}
+	}
+	if a := st.PostToken(t, stacktest.Values(c.Credentials()...)); a.Status != 200 {
+		t.Errorf("got %d %s for the right secret, want 200", a.Status, a.Body)
+	}
+}
