@@ -90,12 +90,13 @@ func (r *round) note(got Response) (late bool) {
 		r.pending = append(r.pending, got)
 		return false
 	}
-	r.judge(got)
+	r.checkResponse(got)
 	return got.Began.After(r.ended)
 }
 
-// judge counts a response. A token that has ended does not even have a window: 429 is wrong too.
-func (r *round) judge(got Response) {
+// checkResponse counts a response. A token that has ended does not even have a window: 429 is wrong
+// too.
+func (r *round) checkResponse(got Response) {
 	if got.admitted() || got.Status == http.StatusTooManyRequests {
 		if got.Began.After(r.ended) {
 			r.late++
@@ -110,7 +111,7 @@ func (r *round) end(at time.Time) {
 	defer r.mu.Unlock()
 	r.ended = at
 	for _, got := range r.pending {
-		r.judge(got)
+		r.checkResponse(got)
 	}
 	r.pending = nil
 }

@@ -34,7 +34,7 @@ type Seen struct {
 // Check returns what is against the promises.
 func (s Seen) Check() error {
 	now := time.Now()
-	o := &ordeal{breaker: newBreaker(&Cluster{}, nil), lines: &logLines{}, tally: NewTally(1),
+	o := &faultRun{breaker: newBreaker(&Cluster{}, nil), lines: &logLines{}, tally: NewTally(1),
 		ended: []endedToken{{}}, healed: []time.Duration{s.Healed}}
 	o.warm.Store(1)
 	if s.Late {

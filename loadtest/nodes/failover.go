@@ -70,7 +70,7 @@ func failover(standby Standby) func(context.Context, *Lab) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		f := &failing{ordeal: o, standby: standby}
+		f := &failing{faultRun: o, standby: standby}
 		failed := o.run(ctx, f.run, f.after)
 		if ctx.Err() != nil {
 			return "", ctx.Err()
@@ -81,7 +81,7 @@ func failover(standby Standby) func(context.Context, *Lab) (string, error) {
 
 // failing is a failover of the database.
 type failing struct {
-	*ordeal
+	*faultRun
 	standby  Standby
 	promoted time.Duration // from the end of the first server
 	ready    time.Duration // of all nodes, from the promotion
@@ -196,7 +196,7 @@ func (f *failing) verdict(failed error) (string, error) {
 	nodes := 3
 	text := fmt.Sprintf("the standby is promoted after %v, all nodes are ready %v later; "+
 		"%d of %d nodes lost the lease, %d of them since commits are lost; %v", f.promoted.Round(100*time.Millisecond),
-		f.ready.Round(100*time.Millisecond), len(lapsed), nodes, len(noticed), f.ordeal)
+		f.ready.Round(100*time.Millisecond), len(lapsed), nodes, len(noticed), f.faultRun)
 	err := errors.Join(failed, f.check())
 	if f.standby == Synchronous {
 		if len(noticed) > 0 || len(f.lost) > 0 {

@@ -21,8 +21,8 @@ const (
 	burstTime = 40 * time.Second
 	// endsEach is the mean number of tokens that end in a second of random faults.
 	endsEach = 4
-	// doubtInterval is the mean time between two requests with ended tokens at a node.
-	doubtInterval = 10 * time.Millisecond
+	// askInterval is the mean time between two requests with ended tokens at a node.
+	askInterval = 10 * time.Millisecond
 	// recent is how many of the tokens that have ended last are asked more often.
 	recent = 16
 )
@@ -56,8 +56,8 @@ func randomFaults(ctx context.Context, l *Lab) (_ string, err error) {
 	return text, errors.Join(failed, o.check(), err)
 }
 
-// ordeal is a cluster whose tokens are used and ended while it is broken.
-type ordeal struct {
+// faultRun is a cluster whose tokens are used and ended while it is broken.
+type faultRun struct {
 	lab         *Lab
 	cluster     *Cluster
 	breaker     *breaker
@@ -88,7 +88,7 @@ type period struct{ from, to time.Time }
 // newOrdeal makes the tokens. As many can end as do in that time.
 func newOrdeal(
 	ctx context.Context, l *Lab, c *Cluster, lines *logLines, ending time.Duration,
-) (*ordeal, error) {
+) (*faultRun, error) {
 	c.Balancer.Timeout.Store(int64(frozenTimeout))
 	live, err := c.Tokens(ctx, l.Tokens, max(1, l.Tokens/3))
 	if err != nil {
@@ -99,12 +99,12 @@ func newOrdeal(
 	if err != nil {
 		return nil, err
 	}
-	return &ordeal{lab: l, cluster: c, breaker: newBreaker(c, l.Log), tally: NewTally(len(live)),
+	return &faultRun{lab: l, cluster: c, breaker: newBreaker(c, l.Log), tally: NewTally(len(live)),
 		live: live, dying: dying, lines: lines}, nil
 }
 
 // run uses tokens while faults and then after run, and ends tokens during faults.
-func (o *ordeal) run(ctx context.Context, faults, after func(context.Context) error) error {
+func (o *faultRun) run(ctx context.Context, faults, after func(context.Context) error) error {
 	using, stop := context.WithCancel(ctx)
 	defer stop()
 	var users sync.WaitGroup
@@ -119,7 +119,7 @@ func (o *ordeal) run(ctx context.Context, faults, after func(context.Context) er
 		enders.Go(func() { o.end(ending) })
 	}
 	for _, n := range o.cluster.Nodes() {
-		users.Go(func() { o.doubt(using, n) })
+		users.Go(func() { o.keepAskingEnded(using, n) })
 	}
 	err := faults(ctx)
 	stopEnding()
@@ -136,7 +136,7 @@ func (o *ordeal) run(ctx context.Context, faults, after func(context.Context) er
 }
 
 // bursts makes faults in bursts. After each, the cluster must heal.
-func (o *ordeal) bursts(ctx context.Context, random *rand.Rand) error {
+func (o *faultRun) bursts(ctx context.Context, random *rand.Rand) error {
 	for left := o.lab.Faults; left > 0 && ctx.Err() == nil; left -= burstTime {
 		o.breaker.run(ctx, Schedule(random, len(o.cluster.Nodes()), min(left, burstTime)))
 		if err := o.heal(ctx); err != nil {
@@ -152,7 +152,7 @@ func (o *ordeal) bursts(ctx context.Context, random *rand.Rand) error {
 }
 
 // heal waits until all nodes are up and all partitions have one holder.
-func (o *ordeal) heal(ctx context.Context) error {
+func (o *faultRun) heal(ctx context.Context) error {
 	began := time.Now()
 	for _, n := range o.cluster.Nodes() {
 		if err := errors.Join(n.Crashed(), n.AwaitReady(ctx)); err != nil {
@@ -174,7 +174,7 @@ func (o *ordeal) heal(ctx context.Context) error {
 }
 
 // askEnded asks nodes with each token that has ended.
-func (o *ordeal) askEnded(ctx context.Context, nodes []*Node) error {
+func (o *faultRun) askEnded(ctx context.Context, nodes []*Node) error {
 	for _, n := range nodes {
 		a := newAsker(newDirect(n, defaultTimeout))
 		for _, token := range o.ended {
@@ -192,7 +192,7 @@ func (o *ordeal) askEnded(ctx context.Context, nodes []*Node) error {
 const calmTime = 2*windowLength + 50*time.Second
 
 // settle lets windows pass.
-func (o *ordeal) settle(ctx context.Context) error {
+func (o *faultRun) settle(ctx context.Context) error {
 	from := time.Now()
 	pause(ctx, calmTime)
 	o.calm = append(o.calm, period{from, time.Now().Add(-frozenTimeout)})
@@ -200,7 +200,7 @@ func (o *ordeal) settle(ctx context.Context) error {
 }
 
 // note takes the response to a request with a live token.
-func (o *ordeal) note(r Response) {
+func (o *faultRun) note(r Response) {
 	o.tally.Note(r)
 	if !r.admitted() && r.Status != http.StatusTooManyRequests {
 		o.mu.Lock()
@@ -212,7 +212,7 @@ func (o *ordeal) note(r Response) {
 // end uses tokens at all nodes and ends them, one after the other. It repeats an end that fails at
 // another node, until it succeeds. Then it asks all nodes on the same connections: a node that is
 // frozen since finds the request there.
-func (o *ordeal) end(ctx context.Context) {
+func (o *faultRun) end(ctx context.Context) {
 	nodes := o.cluster.Nodes()
 	var askers []*asker
 	var ends []*ender
@@ -246,14 +246,14 @@ func (o *ordeal) end(ctx context.Context) {
 		}
 		var asked sync.WaitGroup
 		for at, a := range askers {
-			asked.Go(func() { o.judge(token, a.ask(token.text), nodes[at]) })
+			asked.Go(func() { o.checkResponse(token, a.ask(token.text), nodes[at]) })
 		}
 		asked.Wait()
 	}
 }
 
 // record notes a response to an end. It returns false if the database may lose the end.
-func (o *ordeal) record(token endedToken) bool {
+func (o *faultRun) record(token endedToken) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.losing {
@@ -264,24 +264,24 @@ func (o *ordeal) record(token endedToken) bool {
 	return true
 }
 
-// doubt asks a node with tokens that have ended, those that have just ended above all. It does not
-// wait for responses: a frozen node holds the requests in its sockets.
-func (o *ordeal) doubt(ctx context.Context, n *Node) {
+// keepAskingEnded asks a node with tokens that have ended, those that have just ended above all. It
+// does not wait for responses: a frozen node holds the requests in its sockets.
+func (o *faultRun) keepAskingEnded(ctx context.Context, n *Node) {
 	to := newDirect(n, endTimeout)
 	var asking sync.WaitGroup
-	for ; ctx.Err() == nil; pause(ctx, rand.N(2*doubtInterval)) {
+	for ; ctx.Err() == nil; pause(ctx, rand.N(2*askInterval)) {
 		token, ok := o.anyEnded()
 		if !ok {
 			continue
 		}
-		asking.Go(func() { o.judge(token, newAsker(to).ask(token.text), n) })
+		asking.Go(func() { o.checkResponse(token, newAsker(to).ask(token.text), n) })
 	}
 	asking.Wait()
 	to.client.CloseIdleConnections()
 }
 
-// judge takes the response to a request that began after the end of its token.
-func (o *ordeal) judge(token endedToken, got Response, n *Node) {
+// checkResponse takes the response to a request that began after the end of its token.
+func (o *faultRun) checkResponse(token endedToken, got Response, n *Node) {
 	o.asked.Add(1)
 	if !got.admitted() && got.Status != http.StatusTooManyRequests {
 		return
@@ -295,7 +295,7 @@ func (o *ordeal) judge(token endedToken, got Response, n *Node) {
 }
 
 // anyEnded returns a token that has ended: every second time one of the last.
-func (o *ordeal) anyEnded() (endedToken, bool) {
+func (o *faultRun) anyEnded() (endedToken, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	from := o.ended
@@ -309,7 +309,7 @@ func (o *ordeal) anyEnded() (endedToken, bool) {
 }
 
 // String says what was seen.
-func (o *ordeal) String() string {
+func (o *faultRun) String() string {
 	s := o.tally.Summary()
 	return fmt.Sprintf("%d requests, %d without success while nodes or the database were away; "+
 		"the most of a token in a window %d, %d windows above %d; %d tokens ended, used %d times "+
@@ -319,7 +319,7 @@ func (o *ordeal) String() string {
 }
 
 // check returns what is against the promises.
-func (o *ordeal) check() error {
+func (o *faultRun) check() error {
 	var errs []error
 	if len(o.late) > 0 {
 		errs = append(errs, fmt.Errorf("ended tokens were admitted: %s", o.late[0]))
@@ -356,14 +356,14 @@ func (o *ordeal) check() error {
 const shownProblems = 20
 
 // isCalm reports whether no fault has an effect at a time.
-func (o *ordeal) isCalm(at time.Time) bool {
+func (o *faultRun) isCalm(at time.Time) bool {
 	return slices.ContainsFunc(o.calm,
 		func(p period) bool { return at.After(p.from) && at.Before(p.to) })
 }
 
 // exact counts the windows that were full and those that were not exact, from one window after the
 // last fault on.
-func (o *ordeal) exact() (exact, inexact int, err error) {
+func (o *faultRun) exact() (exact, inexact int, err error) {
 	var last time.Time
 	for _, h := range o.breaker.all {
 		if h.ended.After(last) {
