@@ -47,10 +47,10 @@ pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client progr
 pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 	scripts/pactcheck-dist
 
-# The package that takes longest comes first. The tests of contracts have run by then, and make lint
+# The packages that take longest come first. The tests of contracts have run by then, and make lint
 # runs every analyzer that go test would run.
 test: setup contracts ## Run every test with the race detector (about 10 minutes on two processors)
-	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse $$(go list ./... | grep -v /contracts)
+	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./providers/sqlstore ./actors/token $$(go list ./... | grep -v /contracts)
 
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
 	$(PACTENV) scripts/nodes
