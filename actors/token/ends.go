@@ -15,8 +15,8 @@ import (
 // A client could otherwise fill the memory of all processes.
 const endLimit = 10_000
 
-// endedTokens are the access tokens and families that ended before they expired. Its methods may be called
-// by many goroutines. The zero value is empty, and clients has no limit.
+// endedTokens are the access tokens and families that ended before they expired. Its methods may be
+// called by many goroutines. The zero value is empty, and clients has no limit.
 //
 // An end is added before the response to its request leaves. A token actor looks again when the
 // version has grown, so it needs no message.
