@@ -236,7 +236,7 @@ func TestConcurrentLogWriters(t *testing.T) {
 }
 
 func TestAccessLines(t *testing.T) {
-	st := stacktest.NewLookups(t)
+	st := stacktest.NewLookups(t, stacktest.BehindProxy)
 	body := st.Get(t, "/api/lookup?q=8.8.8.8", "X-Request-Id", "one", "User-Agent",
 		"secret-agent").Body
 	st.Send(t, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")

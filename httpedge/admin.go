@@ -43,10 +43,21 @@ func (s *Server) adminEndpoints() []endpoint.Endpoint {
 	return all
 }
 
-// metricsOnly lets those read the metrics who have the token for them.
+// errForeignHost refuses metrics to pages of other sites.
+var errForeignHost = endpoint.ErrNotFound.Saying("Without a token, metrics are served at the host " +
+	"localhost or at an address, not at a name. Use an address, or set GATEHOUSE_METRICS_TOKEN.")
+
+// metricsOnly lets those read the metrics who have the token for them. Without a token, the host of
+// the request must be this server.
 func (s *Server) metricsOnly(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	if s.config.MetricsToken == "" {
-		return handle
+		return func(ctx *fasthttp.RequestCtx) {
+			if !s.isOwnHost(ctx) {
+				endpoint.WriteError(ctx, endpoint.JSON, errForeignHost)
+				return
+			}
+			handle(ctx)
+		}
 	}
 	want := sha256.Sum256([]byte(s.config.MetricsToken))
 	return func(ctx *fasthttp.RequestCtx) {
@@ -80,15 +91,17 @@ var profileIndex = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 var errNoProfiles = endpoint.ErrNotFound.Saying("Profiles are served to this machine alone, on " +
 	"a loopback listener and at the host localhost or a loopback address.")
 
-// isLocalHost reports whether the request names this machine. A page of another site can send
-// requests here by a name of its own (DNS rebinding).
-func isLocalHost(ctx *fasthttp.RequestCtx) bool {
+// isOwnHost reports whether the host of the request can only be this server: localhost, a loopback
+// address or, if other machines reach the admin listener, any address. A page of another site can
+// send requests here by a name of its own (DNS rebinding).
+func (s *Server) isOwnHost(ctx *fasthttp.RequestCtx) bool {
 	host := string(ctx.Host())
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
+	return strings.EqualFold(host, "localhost") ||
+		err == nil && (addr.IsLoopback() || !s.adminIsLocal.Load())
 }
 
 // profile responds with profiles, which hold memory of the process. Only clients on this machine
@@ -96,7 +109,7 @@ func isLocalHost(ctx *fasthttp.RequestCtx) bool {
 func (s *Server) profile(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
 	switch {
-	case !s.adminIsLocal.Load() || !isLocalHost(ctx):
+	case !s.adminIsLocal.Load() || !s.isOwnHost(ctx):
 		endpoint.WriteError(ctx, endpoint.JSON, errNoProfiles)
 	case path == pathProfiles+"/cmdline": // the command line may hold a key
 		notFound(ctx)

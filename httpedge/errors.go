@@ -26,7 +26,7 @@ func (s *Server) respondMalformed(ctx *fasthttp.RequestCtx, err error) {
 	if e := s.endpointAt(path); e != nil {
 		at = *e
 	}
-	beginResponse(ctx, at.AnyOrigin)
+	s.beginResponse(ctx, at.AnyOrigin)
 	if at.ClientOrigins || at.NamedOrigin {
 		ctx.Response.Header.SetCanonical(headerVary, varyOrigin)
 		s.allowOrigin(ctx, at.NamedOrigin)

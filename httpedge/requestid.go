@@ -11,11 +11,11 @@ var headerRequestID = []byte("X-Request-Id")
 
 const maxRequestID = 64 // characters
 
-// setRequestID sets the request id of the response: the client's if it is well-formed, else 128
-// random bits.
-func setRequestID(ctx *fasthttp.RequestCtx) {
+// setRequestID sets the request id of the response: that of a trusted proxy if it is well-formed,
+// else 128 random bits. Ids are in the log and in the audit trail, where no stranger may write.
+func (c *clientAddresses) setRequestID(ctx *fasthttp.RequestCtx) {
 	id := ctx.Request.Header.PeekCanonical(headerRequestID)
-	if !isRequestID(id) {
+	if !isRequestID(id) || !c.trusts(peer(ctx.RemoteAddr())) {
 		var made [32]byte
 		id = appendRandomID(made[:0])
 	}

@@ -79,7 +79,7 @@ func (s *Server) isSecure() bool {
 func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	defer r.finish(ctx)
 	r.head.CopyTo(&ctx.Response.Header) // much cheaper than setting the headers one by one
-	setRequestID(ctx)
+	r.server.clients.setRequestID(ctx)
 	if r.clients || r.named {
 		r.server.allowOrigin(ctx, r.named)
 	}
@@ -92,8 +92,8 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 }
 
 // beginResponse sets the headers that every response has.
-func beginResponse(ctx *fasthttp.RequestCtx, cors bool) {
-	setRequestID(ctx)
+func (s *Server) beginResponse(ctx *fasthttp.RequestCtx, cors bool) {
+	s.clients.setRequestID(ctx)
 	setCommonHeaders(&ctx.Response.Header, cors)
 }
 
@@ -156,7 +156,7 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.F
 	s.logPanic(ctx, value)
 	id := endpoint.RequestID(ctx)
 	ctx.Response.Reset()
-	beginResponse(ctx, cors)
+	s.beginResponse(ctx, cors)
 	if id != "" {
 		ctx.Response.Header.SetCanonical(headerRequestID, []byte(id))
 	}

@@ -103,7 +103,7 @@ func TestExposedHeaders(t *testing.T) {
 }
 
 func TestRequestID(t *testing.T) {
-	st := stacktest.NewLookups(t)
+	st := stacktest.NewLookups(t, stacktest.BehindProxy)
 	for _, id := range []string{"a", "Trace-1_2.3", strings.Repeat("x", 64)} {
 		st.Get(t, "/api/lookup?q=8.8.8.8", "X-Request-Id", id).Has(t, "X-Request-Id", id)
 	}
@@ -123,6 +123,10 @@ func TestRequestID(t *testing.T) {
 	}
 	if got := lines[len(lines)-1]["request_id"]; !seen[got.(string)] {
 		t.Errorf("got id %v in the log, want one that was answered", got)
+	}
+	st = stacktest.NewLookups(t)
+	if got := st.Get(t, "/", "X-Request-Id", "a").Header.Get("X-Request-Id"); !made.MatchString(got) {
+		t.Errorf("got id %q for that of a stranger, want one of 32 hex digits", got)
 	}
 }
 

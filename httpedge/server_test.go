@@ -37,7 +37,7 @@ func slow() (p *stacktest.Provider, asked, release chan struct{}) {
 }
 
 func TestPanicEndsOneRequest(t *testing.T) {
-	st := stacktest.NewLookups(t)
+	st := stacktest.NewLookups(t, stacktest.BehindProxy)
 	st.Server.HandleAt("/api/lookup", func(ctx *fasthttp.RequestCtx) {
 		switch string(ctx.QueryArgs().Peek("q")) {
 		case "secret-value":
@@ -283,25 +283,27 @@ func TestProfilesAreLocalOnly(t *testing.T) {
 	}
 }
 
-// A page of another site cannot read profiles by a name that leads to this machine.
-func TestProfilesAreForLocalHosts(t *testing.T) {
+// A page of another site cannot read profiles or metrics by a name that leads to this machine.
+func TestProfilesAndMetricsAreForLocalHosts(t *testing.T) {
 	st := stacktest.NewLookups(t)
 	for host, status := range map[string]int{
 		"127.0.0.1:8081": 200, "localhost": 200, "LocalHost:80": 200, "[::1]:8081": 200,
 		"evil.example": 404, "localhost.evil.example:8081": 404, "127.0.0.1.evil.example": 404,
 		"10.0.0.1": 404,
 	} {
-		req, err := http.NewRequest("GET", st.AdminURL+"/debug/pprof/goroutine?debug=1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Host = host
-		res, err := st.Client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a := stacktest.ReadResponse(t, res); a.Status != status {
-			t.Errorf("%s: got %d, want %d", host, a.Status, status)
+		for _, path := range []string{"/debug/pprof/goroutine?debug=1", "/metrics"} {
+			req, err := http.NewRequest("GET", st.AdminURL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			res, err := st.Client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := stacktest.ReadResponse(t, res); a.Status != status {
+				t.Errorf("%s%s: got %d, want %d", host, path, a.Status, status)
+			}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package lookups_test
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,7 +89,7 @@ func TestKeys(t *testing.T) {
 }
 
 func withLoopback(c *stack.Config) {
-	c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	stacktest.BehindProxy(c)
 }
 
 // Without a file of keys, the header has no meaning.

@@ -206,7 +206,7 @@ func TestInternalNamesAreNotFound(t *testing.T) {
 			asked.Clear()
 			st := stacktest.New(t, option, func(c *stack.Config) {
 				c.Lookups.Files = mmdb.Config{Files: []string{city}, Resolver: resolver}
-				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+				stacktest.BehindProxy(c)
 			})
 			get := func(name string) stacktest.Response {
 				a := st.Get(t, "/api/lookup?q="+name, "X-Forwarded-For", "9.9.9.9")

@@ -30,7 +30,7 @@ func detailed() *stacktest.Provider {
 // TestFieldsAndDetails asks for each view of a result by all endpoints, for a miss and for a hit.
 func TestFieldsAndDetails(t *testing.T) {
 	st := stacktest.NewLookups(t, stacktest.WithProvider(detailed()), func(c *stack.Config) {
-		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		stacktest.BehindProxy(c)
 	})
 	const data = `"data":{"prefix":"8.8.8.0/24","accuracyRadiusKm":20,"asn":64500,"source":"upstream","asOf":"2026-03-04"}`
 	const unknown = `"data":{"prefix":null,"accuracyRadiusKm":null,"asn":null,"source":"upstream","asOf":null}`

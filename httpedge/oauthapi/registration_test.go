@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,7 +22,7 @@ const registrationToken = "a token of thirty-two characters"
 func withRegistration(mode oauth.RegistrationMode) stacktest.Option {
 	return func(c *stack.Config) {
 		c.Identity.Registration, c.Identity.RegistrationToken = mode, registrationToken
-		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		stacktest.BehindProxy(c)
 	}
 }
 

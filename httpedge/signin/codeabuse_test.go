@@ -3,7 +3,6 @@ package signin_test
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -28,9 +27,7 @@ func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
 // newProxied is newReachable behind a trusted proxy.
 func newProxied(t *testing.T, changes ...stacktest.Option) stacktest.Reachable {
 	t.Helper()
-	return stacktest.NewReachable(t, append(changes, func(c *stack.Config) {
-		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	})...)
+	return stacktest.NewReachable(t, append(changes, stacktest.BehindProxy)...)
 }
 
 // browserAt returns a new browser in a network of its own.

@@ -142,7 +142,8 @@ func TestEachActionIsRecorded(t *testing.T) {
 	location := sqlitetest.URL(t)
 	mail := stacktest.NewMailbox()
 	a := &trail{T: t, secret: map[string]string{}, Reachable: stacktest.Reachable{
-		IdentityStack: stacktest.NewIdentity(t, mail.Deliver, stacktest.Database(location)),
+		IdentityStack: stacktest.NewIdentity(t, mail.Deliver, stacktest.Database(location),
+			stacktest.BehindProxy),
 		Mail:          mail,
 	}}
 	a.Client.Transport = a

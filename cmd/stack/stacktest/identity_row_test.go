@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
-	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/sqlstore/pgtest"
 )
@@ -61,10 +59,7 @@ func rows(t *testing.T, all []rowTest, options ...stacktest.Option) {
 			continue // nodes share PostgreSQL
 		}
 		t.Run(name, func(t *testing.T) {
-			trusting := func(c *stack.Config) {
-				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-			}
-			standard := []stacktest.Option{database(), trusting}
+			standard := []stacktest.Option{database(), stacktest.BehindProxy}
 			st := stacktest.NewIdentity(t, append(standard, options...)...)
 			for i, test := range all {
 				t.Run(test.name, func(t *testing.T) {

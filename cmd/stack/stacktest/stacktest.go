@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,11 @@ type Stack struct {
 
 // Option changes the configuration.
 type Option func(*stack.Config)
+
+// BehindProxy trusts this machine as a proxy: requests may name their caller and their id.
+func BehindProxy(c *stack.Config) {
+	c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+}
 
 // New starts a service without the identity service. Its upstream is a simulator without a budget.
 // It stops at the end of the test, which fails if a goroutine remains.

@@ -41,7 +41,7 @@ func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier,
 		func(c *stack.Config) {
 			c.Lookups.Provider, c.Lookups.Timeout = client, 5*time.Second
 			c.Lookups.Concurrency = ipapi.DefaultConnections
-			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			stacktest.BehindProxy(c)
 		},
 	}
 	st := stacktest.New(t, append(standard, options...)...)

@@ -3,7 +3,6 @@ package stacktest_test
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,7 +44,7 @@ func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier,
 			c.Lookups.Breaker = geo.BreakerConfig{
 				Failures: failures, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
 			}
-			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			stacktest.BehindProxy(c)
 		},
 	}
 	for _, option := range options {
