@@ -429,9 +429,9 @@ func TestDeadNodeIsRemovedAndItsPartitionsAreClaimed(t *testing.T) {
 	}
 	d.wait(700 * time.Millisecond)
 	remove := d.need(partition.OpRemove)
-	if remove.ID != "other" || remove.Beat != beat || d.take(partition.OpClaim) != nil {
-		t.Fatalf("removes %s at beat %d, want other at %d, and no claim before", remove.ID,
-			remove.Beat, beat)
+	if remove.Node.ID != "other" || remove.Node.Beat != beat || d.take(partition.OpClaim) != nil {
+		t.Fatalf("removes %s at beat %d, want other at %d, and no claim before", remove.Node.ID,
+			remove.Node.Beat, beat)
 	}
 	remove.Removed = true
 	d.done(remove)

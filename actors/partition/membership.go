@@ -210,7 +210,7 @@ func (m *Member) removeDead() {
 	for _, p := range m.peers {
 		if m.now.Clock-p.changed >= DeadAfter && m.now.Clock >= p.removed+ReadEvery {
 			p.removed = m.now.Clock
-			m.run(&Op{Kind: OpRemove, ID: p.ID, Beat: p.Beat})
+			m.run(&Op{Kind: OpRemove, Node: p.Node})
 			return
 		}
 	}
@@ -221,7 +221,7 @@ func (m *Member) removeDone(op *Op) {
 	if op.Err != nil || !op.Removed {
 		return
 	}
-	m.forget(op.ID)
+	m.forget(op.Node.ID)
 }
 
 // isLive reports whether a node's beat was seen to grow lately.

@@ -19,7 +19,7 @@ const (
 	OpJoin   OpKind = iota + 1 // Store.JoinCluster(Node, Former)
 	OpBeat                     // Store.Beat(Node)
 	OpRead                     // Store.ReadCluster()
-	OpRemove                   // Store.RemoveNode(ID, Beat)
+	OpRemove                   // Store.RemoveNode(Node.ID, Node.Beat)
 	OpClaim                    // Store.Claim(ID, Rows)
 	OpHand                     // Store.Hand(ID, Rows)
 	OpLeave                    // Store.Leave(ID)
@@ -34,7 +34,6 @@ type Op struct {
 	Node   Node
 	Former string
 	ID     string
-	Beat   int64
 	Rows   []Row
 
 	// The results.
@@ -63,7 +62,7 @@ func (op *Op) Do(ctx context.Context, s Store) {
 	case OpRead:
 		op.Reading, op.Err = s.ReadCluster(ctx)
 	case OpRemove:
-		op.Removed, op.Err = s.RemoveNode(ctx, op.ID, op.Beat)
+		op.Removed, op.Err = s.RemoveNode(ctx, op.Node.ID, op.Node.Beat)
 	case OpClaim:
 		op.Got, op.Err = s.Claim(ctx, op.ID, op.Rows)
 	case OpHand:

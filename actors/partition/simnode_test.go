@@ -288,7 +288,7 @@ func (a *actions) Run(op *partition.Op) {
 			result.Do(context.Background(), n.world.db)
 			if n.world.tracing && op.Kind != partition.OpRead && op.Kind != partition.OpBeat {
 				n.world.log("database: %s op %d node %s id %s beat %d rows %v: %v %v", n.id(), op.Kind,
-					op.Node.ID, op.ID, op.Beat, op.Rows, result.Got, result.Removed)
+					op.Node.ID, op.ID, op.Node.Beat, op.Rows, result.Got, result.Removed)
 			}
 		},
 		func(lost bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"gatehouse/actors/partition"
@@ -125,12 +126,17 @@ func (j *journal) operation(ctx context.Context, op *partition.Op) {
 	j.failed[op.Kind] = failed
 	switch {
 	case op.Kind == partition.OpRemove && op.Removed:
-		n := j.view.Nodes[op.ID]
-		n.ID = op.ID
-		j.log.Warn("removed another node: its beat stood still", named(n),
+		j.log.Warn("removed another node: its beat stood still", named(op.Node),
 			"for", partition.DeadAfter.String())
 	case op.Kind == partition.OpClaim && len(op.Got) > 0:
-		j.log.Info("took partitions that had no holder", "partitions", len(op.Got))
+		lookups := slices.ContainsFunc(op.Got, func(r partition.Row) bool {
+			return r.Name == partition.LookupsName(j.view.Nodes[j.view.Self].Egress)
+		})
+		tokens := len(op.Got)
+		if lookups {
+			tokens--
+		}
+		j.log.Info("took partitions that had no holder", "partitions", tokens, "lookups", lookups)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestLogSaysWhatHappens(t *testing.T) {
 	settled(t, a)
 	log.await(t, "INFO", "joining the cluster", "node.name=node-a", "other_nodes=0")
 	log.await(t, "INFO", "this node is up", "node.id="+a.View().Self)
-	log.await(t, "INFO", "took partitions that had no holder", "partitions=")
+	log.await(t, "INFO", "took partitions that had no holder", "partitions=256 lookups=true")
 	log.await(t, "INFO", "partitions that this node holds", "partitions=256")
 	b := start(t, r, k, log.set("node-b"))
 	settled(t, a, b)
@@ -101,7 +101,8 @@ func TestLogSaysWhatHappens(t *testing.T) {
 		return ""
 	})
 	log.await(t, "WARN", "another node does not reply", "node.id="+id)
-	log.await(t, "WARN", "removed another node: its beat stood still", "node.id="+id)
+	log.await(t, "WARN", "removed another node: its beat stood still",
+		"node.name=node-b", "node.id="+id)
 	settled(t, a)
 }
 
