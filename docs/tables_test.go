@@ -131,7 +131,7 @@ func commandNames(_ *testing.T, row []string) []string {
 
 func commands(t *testing.T) []string {
 	help, _ := program(t, "gatehouse", "--help")
-	_, help, _ = strings.Cut(help, "Commands:\n")
+	_, help, _ = strings.Cut(help, "Serve:\n")
 	var names []string
 	command := regexp.MustCompile(`(?m)^  ([a-z-]+(?: [a-z-]+)?)  `)
 	for _, found := range command.FindAllStringSubmatch(help, -1) {

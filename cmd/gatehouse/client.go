@@ -129,7 +129,10 @@ func setList(body map[string]any, name string, values []string) {
 	}
 }
 
-type clientList struct{ remoteFlags }
+type clientList struct {
+	remoteFlags
+	Wide bool `name:"wide" help:"Print all columns, however wide."`
+}
 
 // Help is shown by gatehouse client list --help.
 func (*clientList) Help() string {
@@ -142,12 +145,51 @@ func (c *clientList) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Wide {
+		return r.list(pathClients, "clients", []column{
+			member("CLIENT ID", "client_id"), member("NAME", "name"), member("SCOPES", "scopes"),
+			member("PUBLIC", "public"), member("OPERATOR", "operator"),
+			member("APPROVED", "detail_user_approved"), member("DISABLED", "disabled"),
+			member("REGISTERED BY", "registered_by"),
+		})
+	}
 	return r.list(pathClients, "clients", []column{
-		{"CLIENT ID", "client_id"}, {"NAME", "name"}, {"SCOPES", "scopes"}, {"PUBLIC", "public"},
-		{"OPERATOR", "operator"},
-		{"APPROVED", "detail_user_approved"}, {"DISABLED", "disabled"},
-		{"REGISTERED BY", "registered_by"},
+		member("CLIENT ID", "client_id"), {"NAME", clientName}, {"KIND", clientKind},
+		{"STATE", clientState},
 	})
+}
+
+// maxNameWidth is how much of a name fits beside the other columns of a terminal.
+const maxNameWidth = 30
+
+func clientName(client map[string]any) string {
+	name := []rune(cell(client["name"]))
+	if len(name) > maxNameWidth {
+		return string(name[:maxNameWidth-1]) + "…"
+	}
+	return string(name)
+}
+
+func clientKind(client map[string]any) string {
+	switch {
+	case client["operator"] == true:
+		return "operator"
+	case client["public"] == true:
+		return "public"
+	}
+	return "confidential"
+}
+
+func clientState(client map[string]any) string {
+	switch {
+	case client["disabled"] == true:
+		return "disabled"
+	case client["detail_user_approved"] == true:
+		return "approved"
+	case client["registered_by"] != "operator":
+		return "by " + cell(client["registered_by"])
+	}
+	return "-"
 }
 
 type clientUpdate struct {

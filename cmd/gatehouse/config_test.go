@@ -73,6 +73,67 @@ func TestPrecedenceOfSettings(t *testing.T) {
 	}
 }
 
+func TestSecretsFromFiles(t *testing.T) {
+	t.Parallel()
+	const name, variable = "metrics-token", "GATEHOUSE_METRICS_TOKEN"
+	secret, other := strings.Repeat("s", 20), strings.Repeat("o", 20)
+	file := write(t, "token", secret+"\n")
+	yaml := write(t, "a.yaml", name+": "+other+"\n")
+	yamlFile := write(t, "b.yaml", name+"-file: "+file+"\n")
+	credential := []string{"CREDENTIALS_DIRECTORY=" + filepath.Dir(file), variable + "_FILE=token"}
+	for _, test := range []struct {
+		name      string
+		env, args []string
+		source    string // "" = refused
+		want      string
+	}{
+		{"flag", nil, []string{"--" + name + "-file", file}, "flag", ""},
+		{"variable", []string{variable + "_FILE=" + file}, nil, "env " + variable + "_FILE", ""},
+		{"settings file", nil, []string{"--config", yamlFile}, "file " + yamlFile, ""},
+		{"credential", credential, nil, "env " + variable + "_FILE", ""},
+		{"flag over variable", []string{variable + "=" + other}, []string{"--" + name + "-file", file},
+			"flag", ""},
+		{"variable over settings file", []string{variable + "_FILE=" + file}, []string{"--config", yaml},
+			"env " + variable + "_FILE", ""},
+		{"value in the variable over the settings file", []string{variable + "=" + secret},
+			[]string{"--config", yamlFile}, "env " + variable, ""},
+		{"both flags", nil, []string{"--" + name + "-file", file, "--" + name, other}, "", "not both"},
+		{"both variables", []string{variable + "=" + other, variable + "_FILE=" + file}, nil, "",
+			variable + "_FILE: give either"},
+		{"missing", nil, []string{"--" + name + "-file", file + "x"}, "", "no such file"},
+		{"folder", nil, []string{"--" + name + "-file", filepath.Dir(file)}, "", "is a directory"},
+		{"empty", nil, []string{"--" + name + "-file", write(t, "empty", "\n")}, "", "not empty"},
+		{"too short", nil, []string{"--" + name + "-file", write(t, "short", "short")}, "",
+			"at least 16 characters"},
+		{"two lines", nil, []string{"--" + name + "-file", write(t, "two", secret+"\n"+secret)}, "",
+			"no spaces"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.source == "" {
+				got := runOnce(t, test.env, append([]string{"config"}, test.args...)...)
+				if got.code != exitUsage || !strings.Contains(got.stderr, test.want) ||
+					strings.Contains(got.stderr, secret) || strings.Count(got.stderr, "\n") != 1 {
+					t.Errorf("got code %d, stderr %q, want a line with %q", got.code, got.stderr,
+						test.want)
+				}
+				return
+			}
+			got := printed(t, test.env, test.args...)[name]
+			if want := (settingRow{name, redacted, test.source}); got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+	mailbox := "smtp://me:secret@mail.example"
+	got := printed(t, []string{"GATEHOUSE_MESSENGER_FROM=a@example.com",
+		"GATEHOUSE_DATABASE_URL_FILE=" + write(t, "url", "sqlite:other.db"),
+		"GATEHOUSE_MESSENGER_FILE=" + write(t, "ways", mailbox)})
+	if got["database-url"].Value != "sqlite:other.db" ||
+		got["messenger"].Value != strings.Replace(mailbox, "me:secret", redacted, 1) {
+		t.Errorf("got %v and %v, want those of the files", got["database-url"], got["messenger"])
+	}
+}
+
 func TestListsOfSettings(t *testing.T) {
 	t.Parallel()
 	yaml := write(t, "a.yaml", "trusted-proxies: [10.0.0.0/8, 192.0.2.0/24]\n")

@@ -15,7 +15,7 @@ import (
 
 // keySettings choose the key file. A demo has none of them: its key file is in its folder.
 type keySettings struct {
-	KeyFile keyFiles `name:"key-file" variable:"GATEHOUSE_KEY_FILE" group:"identity" placeholder:"FILE" help:"File with the key that wraps the secret keys in the database: 32 random bytes in base64, mode 0600. Two while keys are wrapped again (default: for SQLite, the database's name with .key; gatehouse.key if systemd gives the service this credential)."`
+	KeyFile keyFiles `name:"key-file" variable:"GATEHOUSE_KEY_FILE" group:"identity" placeholder:"FILE" help:"File with the key that wraps the secret keys in the database: 32 random bytes in base64, mode 0400 or 0600. Two while keys are wrapped again (default: for SQLite, the database's name with .key; gatehouse.key if systemd gives the service this credential)."`
 }
 
 // keyFiles are the names of key files, written with commas between them. They need not exist.
@@ -30,8 +30,11 @@ func parseKeyFiles(text string, _ *kong.Tag) (keyFiles, error) { return list(tex
 // (systemd.exec(5): LoadCredential).
 const credential = "gatehouse.key"
 
+// credentialsFolder is the variable with the folder of a systemd service's credentials.
+const credentialsFolder = "CREDENTIALS_DIRECTORY"
+
 // credentials returns the folder of a systemd service's credentials; "" = there is none.
-func (p *program) credentials() string { return p.environment["CREDENTIALS_DIRECTORY"] }
+func (p *program) credentials() string { return p.environment[credentialsFolder] }
 
 // files returns the key files for sqlstore.Config; none = the one beside a SQLite database.
 func (k *keySettings) files(p *program) []string {

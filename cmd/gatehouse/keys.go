@@ -51,8 +51,8 @@ func (c *keysList) Run(p *program) error {
 		return fmt.Errorf("read list: %w", err)
 	}
 	return r.printList(list.Keys, []column{
-		{"PURPOSE", "purpose"}, {"NUMBER", "number"}, {"CREATED", "created_at"}, {"STARTS", "starts_at"},
-		{"EXPIRES", "expires_at"}, {"KEY FILE", "key_file"},
+		member("PURPOSE", "purpose"), member("NUMBER", "number"), member("CREATED", "created_at"), member("STARTS", "starts_at"),
+		member("EXPIRES", "expires_at"), member("KEY FILE", "key_file"),
 	})
 }
 

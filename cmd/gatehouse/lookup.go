@@ -35,9 +35,10 @@ type lookupCommand struct {
 	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
 	Quiet     bool     `name:"quiet" short:"q" group:"output" help:"Print no summary at the end."`
 
-	Server string     `name:"server" group:"source" placeholder:"URL" help:"Server to ask, a URL or unix:/path (default: GATEHOUSE_BASE_URL, else http://127.0.0.1:8080)."`
-	APIKey secretText `name:"api-key" group:"source" placeholder:"KEY" help:"Key to send as X-Api-Key. Other users of this machine can see flags: use GATEHOUSE_API_KEY."`
-	MMDB   []string   `name:"mmdb" group:"source" placeholder:"FILE,…" help:"Look up in these database files, such as City.mmdb,ASN.mmdb, and ask no server."`
+	Server     string     `name:"server" group:"source" placeholder:"URL" help:"Server to ask, a URL or unix:/path (default: GATEHOUSE_BASE_URL, else http://127.0.0.1:8080)."`
+	APIKey     secretText `name:"api-key" group:"source" placeholder:"KEY" help:"Key to send as X-Api-Key. Other users of this machine can see flags: use GATEHOUSE_API_KEY."`
+	APIKeyFile string     `name:"api-key-file" group:"source" placeholder:"FILE" help:"File with that key (or GATEHOUSE_API_KEY_FILE)."`
+	MMDB       []string   `name:"mmdb" group:"source" placeholder:"FILE,…" help:"Look up in these database files, such as City.mmdb,ASN.mmdb, and ask no server."`
 
 	Resume    string   `name:"resume" group:"run" placeholder:"STATE" help:"Keep the position in this file. After an interruption, the same command goes on from there. Needs --file, and --output or >>."`
 	FailFast  bool     `name:"fail-fast" group:"run" help:"Stop after the first row that fails."`
@@ -113,7 +114,7 @@ func (c *lookupCommand) check(p *program) error {
 		return usagef("--column, --field and --extract are for files and stdin")
 	case c.NoHeader && c.Column == "":
 		return usagef("--no-header needs --column with a number")
-	case len(c.MMDB) > 0 && (c.Server != "" || c.APIKey != ""):
+	case len(c.MMDB) > 0 && (c.Server != "" || c.APIKey != "" || c.APIKeyFile != ""):
 		return usagef("--mmdb asks no server: leave out --server and --api-key")
 	case c.Summarize && (len(c.Fields) > 0 || c.Resume != ""):
 		return usagef("--summarize goes neither with --fields nor with --resume")
@@ -356,7 +357,10 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 	default:
 		patience = 15 * time.Minute
 	}
-	key := first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"])
+	key, err := j.apiKey()
+	if err != nil {
+		return nil, err
+	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, usagef("the API key has a character that is none of a key, such as a line end")
 	}
@@ -366,6 +370,26 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 	})
 	config.Workers, config.MaxRows = bulk.MaxInFlight, bulk.MaxBatch
 	return transport.CloseIdleConnections, nil
+}
+
+// apiKey returns the key of the flag or its file, else of the environment; "" = none.
+func (j *lookupJob) apiKey() (string, error) {
+	env := j.p.environment
+	key, file := string(j.APIKey), j.APIKeyFile
+	if key == "" && file == "" {
+		key, file = env["GATEHOUSE_API_KEY"], env["GATEHOUSE_API_KEY_FILE"]
+	}
+	switch {
+	case file == "":
+		return key, nil
+	case key != "":
+		return "", usagef("give either the API key or the file with it, not both")
+	}
+	key, err := readSecret(file, env[credentialsFolder])
+	if err != nil {
+		return "", usagef("--api-key-file %q: %v", file, err)
+	}
+	return key, nil
 }
 
 // state opens the state of --resume; nil = none.

@@ -29,22 +29,22 @@ func main() {
 
 // commands is the command line as kong reads it, with a field for each command.
 type commands struct {
-	Serve    serveCommand    `cmd:"" help:"Serve identity and lookups over HTTP."`
-	Demo     demoCommand     `kong:"cmd,set='ptr=off',set='trusted_proxies=127.0.0.0/8,::1/128',set='messenger=log',set='log_format=text',help='Serve a demo that needs no network, with demo accounts and clients and a simulated upstream.'"`
-	Sim      simCommand      `cmd:"" help:"Run a simulator of the upstream, for tests and load tests."`
-	Init     initCommand     `cmd:"" help:"Prepare the database and create the first operator client."`
-	Migrate  migrateCommand  `cmd:"" help:"Show the database's schema version, or bring it up to date."`
-	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a file, also while a server runs."`
-	Lookup   lookupCommand   `cmd:"" help:"Look up addresses and domains, one or files of millions."`
-	Client   clientCommand   `cmd:"" set:"id=The client_id." help:"Manage client applications."`
-	Resource resourceCommand `cmd:"" help:"Manage APIs that take access tokens of this service."`
-	User     userCommand     `cmd:"" set:"id=The user's id, a number." help:"Manage users."`
-	Keys     keysCommand     `cmd:"" help:"Manage the secret keys."`
-	GeoKey   geoKeyCommand   `cmd:"" help:"Make an API key for a caller of lookups."`
-	Cluster  clusterCommand  `cmd:"" help:"Show the nodes of a cluster, or drain one."`
-	Audit    auditCommand    `cmd:"" help:"Print the audit trail: who did what."`
-	Config   configCommand   `cmd:"" help:"Print every setting with its value and its source."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Serve    serveCommand    `cmd:"" group:"serve" help:"Serve identity and lookups over HTTP."`
+	Demo     demoCommand     `kong:"cmd,group='serve',set='ptr=off',set='trusted_proxies=127.0.0.0/8,::1/128',set='messenger=log',set='log_format=text',help='Serve a demo that needs no network, with demo accounts and clients and a simulated upstream.'"`
+	Sim      simCommand      `cmd:"" group:"serve" help:"Run a simulator of the upstream, for tests and load tests."`
+	Init     initCommand     `cmd:"" group:"serve" help:"Prepare the database and create the first operator client."`
+	Config   configCommand   `cmd:"" group:"serve" help:"Print every setting with its value and its source."`
+	Version  versionCommand  `cmd:"" group:"serve" help:"Print the version."`
+	Client   clientCommand   `cmd:"" group:"apps" set:"id=The client_id." help:"Manage client applications."`
+	Resource resourceCommand `cmd:"" group:"apps" help:"Manage APIs that take access tokens of this service."`
+	User     userCommand     `cmd:"" group:"apps" set:"id=The user's id, a number." help:"Manage users."`
+	Audit    auditCommand    `cmd:"" group:"apps" help:"Print the audit trail: who did what."`
+	Lookup   lookupCommand   `cmd:"" group:"lookups" help:"Look up addresses and domains, one or files of millions."`
+	GeoKey   geoKeyCommand   `cmd:"" group:"lookups" help:"Make an API key for a caller of lookups."`
+	Keys     keysCommand     `cmd:"" group:"keys" help:"Manage the secret keys."`
+	Migrate  migrateCommand  `cmd:"" group:"keys" help:"Show the database's schema version, or bring it up to date."`
+	Backup   backupCommand   `cmd:"" group:"keys" help:"Copy a SQLite database to a file, also while a server runs."`
+	Cluster  clusterCommand  `cmd:"" group:"clusters" help:"Show the nodes of a cluster, or drain one."`
 }
 
 // program is the process that a command runs in.

@@ -378,12 +378,21 @@ func TestRemoteCommandsOverUnixSockets(t *testing.T) {
 	}
 	file := readDemo(t, demo)
 	env := []string{"GATEHOUSE_CLIENT_ID=" + file.Clients.Operator.ClientID,
-		"GATEHOUSE_CLIENT_SECRET=" + file.Clients.Operator.ClientSecret,
-		"GATEHOUSE_BASE_URL=unix:" + dir + "/p", "GATEHOUSE_ADMIN_URL=unix:" + dir + "/a"}
-	if got := runOnce(t, env, "user", "show", "1"); got.code != exitDone ||
-		!strings.Contains(got.stdout, demoEmail) {
-		t.Errorf("got code %d, stdout %q, stderr %q, want the demo's user", got.code, got.stdout,
-			got.stderr)
+		"GATEHOUSE_CLIENT_SECRET=" + file.Clients.Operator.ClientSecret}
+	urls := []string{"GATEHOUSE_BASE_URL=unix:" + dir + "/p", "GATEHOUSE_ADMIN_URL=unix:" + dir + "/a"}
+	settings := filepath.Join(dir, "server.yaml")
+	if err := os.WriteFile(settings, []byte("listen: unix:"+dir+"/p?mode=0660\nadmin-listen: unix:"+
+		dir+"/a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []outcome{
+		runOnce(t, append(urls, env...), "user", "show", "1"),
+		runOnce(t, env, "user", "show", "1", "--config", settings), // that of the server
+	} {
+		if got.code != exitDone || !strings.Contains(got.stdout, demoEmail) {
+			t.Errorf("got code %d, stdout %q, stderr %q, want the demo's user", got.code, got.stdout,
+				got.stderr)
+		}
 	}
 }
 

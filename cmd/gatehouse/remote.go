@@ -17,18 +17,19 @@ import (
 
 // remoteSettings say where the admin API is, and which client calls it.
 type remoteSettings struct {
-	AdminURL     string     `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" default:"http://127.0.0.1:8081" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (${default})."`
-	ClientID     string     `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"Operator client; gatehouse init creates the first."`
-	CA           string     `name:"ca" variable:"GATEHOUSE_CA" group:"remote" placeholder:"FILE" help:"Certificates, PEM, that the server's certificate may be signed by (default: those of the system)."`
-	ClientCert   string     `name:"client-cert" variable:"GATEHOUSE_CLIENT_CERT" group:"remote" placeholder:"FILE" help:"Certificate to show to the server, PEM."`
-	ClientKey    string     `name:"client-key" variable:"GATEHOUSE_CLIENT_KEY" group:"remote" placeholder:"FILE" help:"Private key of that certificate, PEM."`
-	ClientSecret secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Secret of the operator client. Other users of this machine can see flags: use the variable or the file."`
+	AdminURL         string     `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (default: admin-listen of the settings file or the environment, else http://127.0.0.1:8081)."`
+	ClientID         string     `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"Operator client; gatehouse init creates the first."`
+	CA               string     `name:"ca" variable:"GATEHOUSE_CA" group:"remote" placeholder:"FILE" help:"Certificates, PEM, that the server's certificate may be signed by (default: those of the system)."`
+	ClientCert       string     `name:"client-cert" variable:"GATEHOUSE_CLIENT_CERT" group:"remote" placeholder:"FILE" help:"Certificate to show to the server, PEM."`
+	ClientKey        string     `name:"client-key" variable:"GATEHOUSE_CLIENT_KEY" group:"remote" placeholder:"FILE" help:"Private key of that certificate, PEM."`
+	ClientSecret     secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Secret of the operator client. Other users of this machine can see flags: use the variable or the file."`
+	ClientSecretFile secretFile `name:"client-secret-file" variable:"GATEHOUSE_CLIENT_SECRET_FILE" group:"remote" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
 }
 
 // remoteFlags are the flags of all commands that call a running gatehouse.
 type remoteFlags struct {
 	remoteSettings
-	BaseURL    string     `name:"base-url" variable:"GATEHOUSE_BASE_URL" default:"http://127.0.0.1:8080" group:"remote" placeholder:"URL" help:"Where the token endpoint is: a URL or unix:/path (${default})."`
+	BaseURL    string     `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"remote" placeholder:"URL" help:"Where the token endpoint is: a URL or unix:/path (default: listen of the settings file or the environment, else http://127.0.0.1:8080)."`
 	Demo       string     `name:"demo" group:"remote" placeholder:"DIR" help:"Take addresses and operator from the demo in this folder."`
 	JSON       bool       `name:"json" help:"Print JSON."`
 	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, YAML (.yaml, .yml) or TOML (.toml), which may be that of the server. Flags and variables win over it."`
@@ -76,11 +77,11 @@ func (f *remoteFlags) connect(p *program) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := newSite("base-url", f.BaseURL, secure)
+	base, err := newSite("base-url", first(f.BaseURL, p.resolver.serverURL("", defaultListen)), secure)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := newSite("admin-url", f.AdminURL, secure)
+	admin, err := newSite("admin-url", first(f.AdminURL, p.resolver.serverURL("admin-", defaultAdminListen)), secure)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +89,34 @@ func (f *remoteFlags) connect(p *program) (*remote, error) {
 		p: p, json: f.JSON, base: base, admin: admin,
 		clientID: f.ClientID, clientSecret: string(f.ClientSecret),
 	}, nil
+}
+
+// The listeners of a server whose settings are not known.
+const (
+	defaultListen      = "127.0.0.1:8080"
+	defaultAdminListen = "127.0.0.1:8081"
+)
+
+// serverURL returns where this machine reaches a listener of the server, by the server's settings.
+// Their names begin with prefix.
+func (r *resolver) serverURL(prefix, fallback string) string {
+	listen, _, ok := r.lookUp(prefix + "listen")
+	if !ok {
+		listen = fallback
+	}
+	if strings.HasPrefix(listen, "unix:") {
+		path, _, _ := strings.Cut(listen, "?")
+		return path
+	}
+	host, port, _ := net.SplitHostPort(listen)
+	if isUnspecified(host) {
+		host = "localhost"
+	}
+	scheme := "http://"
+	if _, _, secure := r.lookUp(prefix + "tls-cert"); secure {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port)
 }
 
 // tls returns how servers are checked, and what they are shown.

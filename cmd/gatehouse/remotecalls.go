@@ -97,8 +97,16 @@ func setText(body map[string]any, name string, value *string) {
 	}
 }
 
-// column is a column of a list: its heading and the member that it shows.
-type column struct{ heading, member string }
+// column is a column of a list.
+type column struct {
+	heading string
+	of      func(record map[string]any) string
+}
+
+// member returns a column that shows a member as it is.
+func member(heading, name string) column {
+	return column{heading, func(record map[string]any) string { return cell(record[name]) }}
+}
 
 // list prints all records of a collection, page by page. member is the name of the list in a
 // response.
@@ -153,7 +161,7 @@ func (r *remote) printList(records []json.RawMessage, columns []column) error {
 			return fmt.Errorf("read list: %w", err)
 		}
 		for i, c := range columns {
-			fmt.Fprint(table, map[bool]string{false: "\t"}[i == 0], cell(members[c.member]))
+			fmt.Fprint(table, map[bool]string{false: "\t"}[i == 0], c.of(members))
 		}
 		fmt.Fprintln(table)
 	}

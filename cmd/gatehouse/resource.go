@@ -55,7 +55,7 @@ func (c *resourceList) Run(p *program) error {
 		return err
 	}
 	return r.list(pathResources, "resources", []column{
-		{"NUMBER", "number"}, {"URI", "uri"}, {"SCOPES", "scopes"},
+		member("NUMBER", "number"), member("URI", "uri"), member("SCOPES", "scopes"),
 	})
 }
 

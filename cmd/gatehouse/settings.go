@@ -27,14 +27,16 @@ import (
 
 // upstreamSettings choose the upstream. A demo has none of them: its upstream is the simulator.
 type upstreamSettings struct {
-	IPProvider choice      `name:"ip-provider" variable:"IP_PROVIDER" default:"ip-api" oneof:"ip-api ip-api-pro mmdb sim" group:"upstream" placeholder:"NAME" help:"Provider of lookups: ip-api, ip-api-pro, mmdb (offline files) or sim (simulator)."`
-	IPAPIKey   secretText  `name:"ip-api-key" variable:"IP_API_KEY" group:"upstream" placeholder:"KEY" help:"Key for ip-api-pro. Other users of this machine can see flags: use the variable or the file."`
-	IPAPIBase  upstreamURL `name:"ip-api-base" variable:"IP_API_BASE" group:"upstream" placeholder:"URL" help:"URL of the upstream (default: the public one of ip-api or ip-api-pro; for sim, a simulator in this process)."`
+	IPProvider   choice      `name:"ip-provider" variable:"IP_PROVIDER" default:"ip-api" oneof:"ip-api ip-api-pro mmdb sim" group:"upstream" placeholder:"NAME" help:"Provider of lookups: ip-api, ip-api-pro, mmdb (offline files) or sim (simulator)."`
+	IPAPIKey     secretText  `name:"ip-api-key" variable:"IP_API_KEY" group:"upstream" placeholder:"KEY" help:"Key for ip-api-pro. Other users of this machine can see flags: use the variable or the file."`
+	IPAPIKeyFile secretFile  `name:"ip-api-key-file" variable:"IP_API_KEY_FILE" group:"upstream" placeholder:"FILE" help:"File with that key, in place of the value itself."`
+	IPAPIBase    upstreamURL `name:"ip-api-base" variable:"IP_API_BASE" group:"upstream" placeholder:"URL" help:"URL of the upstream (default: the public one of ip-api or ip-api-pro; for sim, a simulator in this process)."`
 }
 
 // databaseSettings choose the database. A demo has none of them: its database is in its folder.
 type databaseSettings struct {
-	DatabaseURL databaseURL `name:"database-url" variable:"GATEHOUSE_DATABASE_URL" default:"sqlite:gatehouse.db" group:"identity" placeholder:"URL" help:"Where clients, users and tokens are kept: sqlite:PATH or postgres://… (${default}). Other users of this machine can see flags: put a password into the variable or the file."`
+	DatabaseURL     databaseURL `name:"database-url" variable:"GATEHOUSE_DATABASE_URL" default:"sqlite:gatehouse.db" group:"identity" placeholder:"URL" help:"Where clients, users and tokens are kept: sqlite:PATH or postgres://… (${default}). Other users of this machine can see flags: put a password into the variable or the file."`
+	DatabaseURLFile secretFile  `name:"database-url-file" variable:"GATEHOUSE_DATABASE_URL_FILE" group:"identity" placeholder:"FILE" help:"File with that URL, in place of the value itself."`
 }
 
 // clusterSettings make the process a node of a cluster. A demo has none of them.
@@ -78,35 +80,39 @@ func (s *clusterSettings) cluster() *stack.Cluster {
 
 // identitySettings are the other settings of the identity service.
 type identitySettings struct {
-	BaseURL               issuerURL       `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"URL that clients know the public endpoints by: the issuer (default: the public address, if that is on loopback)."`
-	CodeTTL               duration        `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" min:"1s" max:"10m" group:"identity" placeholder:"TIME" help:"Lifetime of an authorization code (${default})."`
-	AccessTokenTTL        duration        `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" min:"1s" max:"720h" group:"identity" placeholder:"TIME" help:"Lifetime of an access token (${default})."`
-	RefreshTokenTTL       duration        `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token from its last use (${default})."`
-	RefreshFamilyTTL      duration        `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token in all, however often it is used (${default})."`
-	RefreshGrace          duration        `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" min:"0s" max:"5m" group:"identity" placeholder:"TIME" help:"How long the previous refresh token is still accepted; 0s = not at all (${default})."`
-	SessionTTL            duration        `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after its last use (${default})."`
-	SessionMax            duration        `name:"session-max" variable:"GATEHOUSE_SESSION_MAX" default:"2160h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after the sign-in, however often it is used (${default})."`
-	SigningKeyAge         duration        `name:"signing-key-age" variable:"GATEHOUSE_SIGNING_KEY_AGE" default:"2160h" min:"48h" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a key signs id_tokens before the next one does (${default})."`
-	DefaultScope          grantableScopes `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"Scope of an authorization request that names none; none = refuse it (${default})."`
-	SkipChooserParameter  parameterName   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"Name of the parameter that skips the account chooser (${default})."`
-	Messenger             messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
-	MessengerSecret       secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
-	MessengerFrom         mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
-	PhoneReplacesPassword choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
-	SMSCountries          countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
-	SMSPerHour            int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
-	SMSPerCountry         int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
-	ClientIDMetadata      choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (${default})."`
-	Registration          choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" default:"off" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (${default})."`
-	RegistrationToken     secretText      `name:"registration-token" variable:"GATEHOUSE_REGISTRATION_TOKEN" min:"32" group:"identity" placeholder:"TOKEN" help:"Bearer token that a registration must send, 32 to 256 characters; needed with --registration=token. Other users of this machine can see flags: use the variable or the file."`
-	Stale                 duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
-	MaxActiveTokens       int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them, one user a 64th. Requests with further tokens get 503 (${default})."`
-	AuditAddresses        choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
-	AuditKeep             duration        `name:"audit-keep" variable:"GATEHOUSE_AUDIT_KEEP" default:"9600h" min:"0s" max:"876000h" group:"identity" placeholder:"TIME" help:"How long the audit trail keeps events; 0s = forever (${default}, which is 400 days)."`
-	AuditWebhook          hookURL         `name:"audit-webhook" variable:"GATEHOUSE_AUDIT_WEBHOOK" group:"identity" placeholder:"URL" help:"Where the events of the audit trail are posted as they come: https, or http on loopback (default: nowhere)."`
-	AuditWebhookSecret    secretText      `name:"audit-webhook-secret" variable:"GATEHOUSE_AUDIT_WEBHOOK_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that these requests are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
-	HashSlots             int             `name:"hash-slots" variable:"GATEHOUSE_HASH_SLOTS" default:"0" min:"0" max:"1024" group:"identity" placeholder:"N" help:"Passwords and codes that are hashed at once; 0 = one a core (${default})."`
-	Migrate               choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
+	BaseURL                issuerURL       `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"URL that clients know the public endpoints by: the issuer (default: the public address, if that is on loopback)."`
+	CodeTTL                duration        `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" min:"1s" max:"10m" group:"identity" placeholder:"TIME" help:"Lifetime of an authorization code (${default})."`
+	AccessTokenTTL         duration        `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" min:"1s" max:"720h" group:"identity" placeholder:"TIME" help:"Lifetime of an access token (${default})."`
+	RefreshTokenTTL        duration        `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token from its last use (${default})."`
+	RefreshFamilyTTL       duration        `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token in all, however often it is used (${default})."`
+	RefreshGrace           duration        `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" min:"0s" max:"5m" group:"identity" placeholder:"TIME" help:"How long the previous refresh token is still accepted; 0s = not at all (${default})."`
+	SessionTTL             duration        `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after its last use (${default})."`
+	SessionMax             duration        `name:"session-max" variable:"GATEHOUSE_SESSION_MAX" default:"2160h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after the sign-in, however often it is used (${default})."`
+	SigningKeyAge          duration        `name:"signing-key-age" variable:"GATEHOUSE_SIGNING_KEY_AGE" default:"2160h" min:"48h" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a key signs id_tokens before the next one does (${default})."`
+	DefaultScope           grantableScopes `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"Scope of an authorization request that names none; none = refuse it (${default})."`
+	SkipChooserParameter   parameterName   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"Name of the parameter that skips the account chooser (${default})."`
+	Messenger              messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
+	MessengerFile          secretFile      `name:"messenger-file" variable:"GATEHOUSE_MESSENGER_FILE" group:"identity" placeholder:"FILE" help:"File with these ways, in place of the value itself."`
+	MessengerSecret        secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
+	MessengerSecretFile    secretFile      `name:"messenger-secret-file" variable:"GATEHOUSE_MESSENGER_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
+	MessengerFrom          mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
+	PhoneReplacesPassword  choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
+	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
+	SMSPerHour             int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
+	SMSPerCountry          int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
+	ClientIDMetadata       choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (${default})."`
+	Registration           choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" default:"off" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (${default})."`
+	RegistrationToken      secretText      `name:"registration-token" variable:"GATEHOUSE_REGISTRATION_TOKEN" min:"32" group:"identity" placeholder:"TOKEN" help:"Bearer token that a registration must send, 32 to 256 characters; needed with --registration=token. Other users of this machine can see flags: use the variable or the file."`
+	RegistrationTokenFile  secretFile      `name:"registration-token-file" variable:"GATEHOUSE_REGISTRATION_TOKEN_FILE" group:"identity" placeholder:"FILE" help:"File with that token, in place of the value itself."`
+	Stale                  duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
+	MaxActiveTokens        int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them, one user a 64th. Requests with further tokens get 503 (${default})."`
+	AuditAddresses         choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
+	AuditKeep              duration        `name:"audit-keep" variable:"GATEHOUSE_AUDIT_KEEP" default:"9600h" min:"0s" max:"876000h" group:"identity" placeholder:"TIME" help:"How long the audit trail keeps events; 0s = forever (${default}, which is 400 days)."`
+	AuditWebhook           hookURL         `name:"audit-webhook" variable:"GATEHOUSE_AUDIT_WEBHOOK" group:"identity" placeholder:"URL" help:"Where the events of the audit trail are posted as they come: https, or http on loopback (default: nowhere)."`
+	AuditWebhookSecret     secretText      `name:"audit-webhook-secret" variable:"GATEHOUSE_AUDIT_WEBHOOK_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that these requests are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
+	AuditWebhookSecretFile secretFile      `name:"audit-webhook-secret-file" variable:"GATEHOUSE_AUDIT_WEBHOOK_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
+	HashSlots              int             `name:"hash-slots" variable:"GATEHOUSE_HASH_SLOTS" default:"0" min:"0" max:"1024" group:"identity" placeholder:"N" help:"Passwords and codes that are hashed at once; 0 = one a core (${default})."`
+	Migrate                choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
 
 // settings are those that serve and demo share.
@@ -141,6 +147,7 @@ type settings struct {
 	AdminClientCA            string        `name:"admin-client-ca" variable:"GATEHOUSE_ADMIN_CLIENT_CA" group:"http" placeholder:"FILE" help:"Certificates, PEM: clients of the admin address need one that is signed by one of them."`
 	AdminInsecure            toggle        `name:"admin-insecure" variable:"GATEHOUSE_ADMIN_INSECURE" default:"false" group:"http" placeholder:"BOOL" help:"Serve the admin address in the clear beyond this machine: true or false (${default})."`
 	MetricsToken             secretText    `name:"metrics-token" variable:"GATEHOUSE_METRICS_TOKEN" min:"16" group:"http" placeholder:"TOKEN" help:"Bearer token that readers of /metrics must send, 16 to 256 characters (default: none is needed). Other users of this machine can see flags: use the variable or the file."`
+	MetricsTokenFile         secretFile    `name:"metrics-token-file" variable:"GATEHOUSE_METRICS_TOKEN_FILE" group:"http" placeholder:"FILE" help:"File with that token, in place of the value itself."`
 	ReadTimeout              duration      `name:"read-timeout" variable:"GATEHOUSE_READ_TIMEOUT" default:"10s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to read a request (${default})."`
 	WriteTimeout             duration      `name:"write-timeout" variable:"GATEHOUSE_WRITE_TIMEOUT" default:"15s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to write a response (${default})."`
 	IdleTimeout              duration      `name:"idle-timeout" variable:"GATEHOUSE_IDLE_TIMEOUT" default:"60s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"How long an idle connection is kept open (${default})."`
@@ -156,6 +163,11 @@ type settings struct {
 }
 
 var groups = []kong.Group{
+	{Key: "serve", Title: "Serve:"},
+	{Key: "apps", Title: "Apps and people:"},
+	{Key: "lookups", Title: "Lookups:"},
+	{Key: "keys", Title: "Keys and database:"},
+	{Key: "clusters", Title: "Cluster:"},
 	{Key: "identity", Title: "Identity:"},
 	{Key: "upstream", Title: "Lookups and the upstream:"},
 	{Key: "http", Title: "HTTP:"},

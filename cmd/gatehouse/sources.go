@@ -53,6 +53,17 @@ func (env environment) unknown() []string {
 // origin says where a setting's value was written. The zero value is the default or a flag.
 type origin struct{ variable, file string }
 
+// rank orders the sources of values: the highest wins.
+func (o origin) rank() int {
+	switch {
+	case o.file != "":
+		return 1
+	case o.variable != "":
+		return 2
+	}
+	return 3
+}
+
 // resolver gives kong the settings that the command line leaves out: from the environment, else
 // from the settings file. It remembers the source of each.
 type resolver struct {
@@ -60,10 +71,11 @@ type resolver struct {
 	path        string            // of the settings file; "" = none
 	file        map[string]string // its values by setting
 	origins     map[string]origin
+	secretFlags map[string]string // the flags of type secretFile
 }
 
 func newResolver(env environment) *resolver {
-	return &resolver{environment: env, origins: map[string]origin{}}
+	return &resolver{environment: env, origins: map[string]origin{}, secretFlags: map[string]string{}}
 }
 
 // Validate has nothing to check: readFile checks the settings file.
@@ -75,15 +87,25 @@ func (r *resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 	if !ok || flag.Tag.Get("variable") != s.variable {
 		return nil, nil // a flag of one command
 	}
+	value, from, ok := r.lookUp(s.name)
+	if secret, err := r.secret(s.name, from, ok); err != nil || secret != "" {
+		return secret, err
+	}
+	if !ok {
+		return nil, nil
+	}
+	r.origins[s.name] = from
+	return value, nil
+}
+
+// lookUp returns the value of a setting in the environment or the settings file, and where it is.
+func (r *resolver) lookUp(name string) (value string, from origin, ok bool) {
+	s, _ := settingNamed(name)
 	if value, ok := r.environment[s.variable]; ok {
-		r.origins[s.name] = origin{variable: s.variable}
-		return value, nil
+		return value, origin{variable: s.variable}, true
 	}
-	if value, ok := r.file[s.name]; ok {
-		r.origins[s.name] = origin{file: r.path}
-		return value, nil
-	}
-	return nil, nil
+	value, ok = r.file[name]
+	return value, origin{file: r.path}, ok
 }
 
 // given returns the name of a setting as it was given: its variable, its key in the file or its
@@ -101,14 +123,20 @@ func (r *resolver) given(name string) string {
 // source returns where a setting's value comes from: flag, env NAME, file PATH or default.
 func (r *resolver) source(parsed *kong.Context, name string) string {
 	o := r.origins[name]
-	isFlag := func(p *kong.Path) bool { return p.Flag != nil && !p.Resolved && p.Flag.Name == name }
 	switch {
 	case o.variable != "":
 		return "env " + o.variable
 	case o.file != "":
 		return "file " + o.file
-	case slices.ContainsFunc(parsed.Path, isFlag):
+	case r.isFlag(parsed, name), r.secretFlags[name+fileSuffix] != "":
 		return "flag"
 	}
 	return "default"
+}
+
+// isFlag reports whether the command line has a flag.
+func (*resolver) isFlag(parsed *kong.Context, name string) bool {
+	return slices.ContainsFunc(parsed.Path, func(p *kong.Path) bool {
+		return p.Flag != nil && !p.Resolved && p.Flag.Name == name
+	})
 }

@@ -117,8 +117,8 @@ func (c *userList) Run(p *program) error {
 		return err
 	}
 	return r.list(pathUsers, "users", []column{
-		{"ID", "id"}, {"NAME", "name"}, {"EMAIL", "email"}, {"PHONE", "phone_number"},
-		{"USERNAME", "username"}, {"DISABLED", "disabled"},
+		member("ID", "id"), member("NAME", "name"), member("EMAIL", "email"), member("PHONE", "phone_number"),
+		member("USERNAME", "username"), member("DISABLED", "disabled"),
 	})
 }
 

@@ -14,7 +14,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/crypto/chacha20poly1305"
 
@@ -68,9 +70,11 @@ func readKeyFile(config Config, path, missing string) (*keyFile, error) {
 	case !info.Mode().IsRegular():
 		return nil, keyFileError(path, "is not a file: name the file with the key")
 	}
-	if refused := info.Mode().Perm() & config.refusedBits(path); refused != 0 {
+	if refused := info.Mode().Perm() & config.refusedBits(path, info); refused != 0 {
 		return nil, keyFileError(path, fmt.Sprintf("has mode %04o, so that others may read or "+
-			"change it: run chmod 600, and replace the key if others had access", info.Mode().Perm()))
+			"change it: run chmod 600, and replace the key if others had access. The group may read "+
+			"it (0440 or 0640) if it is a group of this process, and the owner is root or this "+
+			"process", info.Mode().Perm()))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -97,17 +101,27 @@ func makeKeyFile(path string) string {
 	return "create it with (umask 077; head -c 32 /dev/urandom | base64 > " + path + ")"
 }
 
-// refusedBits returns the mode bits that a key file must not have. The service manager gives the
-// group of a service access to its credentials.
-func (c Config) refusedBits(path string) fs.FileMode {
-	if c.Credentials == "" {
-		return 0o077
-	}
+// refusedBits returns the mode bits that a key file must not have. Its group may read it if that is
+// a group of this process, as Kubernetes makes it (fsGroup), or if it is a credential that the
+// service manager gives the service.
+func (c Config) refusedBits(path string, info fs.FileInfo) fs.FileMode {
 	inside, err := filepath.Rel(c.Credentials, path)
-	if err != nil || !filepath.IsLocal(inside) {
-		return 0o077
+	isCredential := c.Credentials != "" && err == nil && filepath.IsLocal(inside)
+	if isCredential || isOfOwnGroup(info) {
+		return 0o037
 	}
-	return 0o007
+	return 0o077
+}
+
+// isOfOwnGroup reports whether a file belongs to root or to the user of this process, and to one of
+// the groups of this process.
+func isOfOwnGroup(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return false
+	}
+	groups, err := os.Getgroups()
+	return int(stat.Gid) == os.Getegid() || err == nil && slices.Contains(groups, int(stat.Gid))
 }
 
 // parseKey decodes the content of a key file. Padding and the end of the line may be missing.

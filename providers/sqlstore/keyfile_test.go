@@ -50,6 +50,9 @@ func refused(t *testing.T, what string, config sqlstore.Config, reason string) {
 	}
 }
 
+// strangers are a user and a group whom only root can give files.
+const strangers = 54321
+
 func TestKeyFileContent(t *testing.T) {
 	url, path := sqlite(t)
 	folder := filepath.Dir(path)
@@ -68,7 +71,9 @@ func TestKeyFileContent(t *testing.T) {
 		{"another spelling", someKey[:42] + "Z", 0o600, "must have 32 bytes"},
 		{"in two lines", someKey[:20] + "\n" + someKey[20:], 0o600, "must have 32 bytes"},
 		{"too long", strings.Repeat(someKey, 100), 0o600, "must have 32 bytes"},
-		{"read by the group", someKey, 0o640, "chmod 600"},
+		{"read by the group of the process", someKey, 0o640, ""},
+		{"only read by it", someKey, 0o440, ""},
+		{"run by the group", someKey, 0o650, "chmod 600"},
 		{"written by the group", someKey, 0o620, "chmod 600"},
 		{"read by all", someKey, 0o604, "chmod 600"},
 		{"plain", someKey, 0o600, ""},
@@ -91,6 +96,13 @@ func TestKeyFileContent(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	if os.Chown(writeKey(t, name, someKey, 0o640), os.Geteuid(), strangers) == nil { // as root
+		refused(t, "read by another group", config, "chmod 600")
+		if err := errors.Join(os.Chown(name, strangers, os.Getegid()), os.Chmod(name, 0o640)); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, "of another owner", config, "chmod 600")
 	}
 	config.KeyFiles = []string{folder}
 	refused(t, "a folder", config, "is not a file")
@@ -120,6 +132,9 @@ func TestKeyFileAsCredential(t *testing.T) {
 		name := filepath.Dir(path) + "/" + test.name
 		config := sqlstore.Config{URL: url, Migrate: true, Logger: quiet, Credentials: folder,
 			KeyFiles: []string{writeKey(t, name, someKey, test.mode)}}
+		if os.Chown(name, os.Geteuid(), strangers) != nil && test.mode == 0o440 {
+			test.reason = "" // not root: the file belongs to the group of the process
+		}
 		if test.reason != "" {
 			refused(t, test.name, config, test.reason)
 		} else if s, err := sqlstore.Open(t.Context(), config); err != nil {
