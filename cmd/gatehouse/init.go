@@ -121,3 +121,6 @@ func hasOperator(ctx context.Context, store oauth.Store) (bool, error) {
 func (p *program) plainLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
+
+// progressLog also says what a long command does.
+func (p *program) progressLog() *slog.Logger { return slog.New(slog.NewTextHandler(p.stderr, nil)) }

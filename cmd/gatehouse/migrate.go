@@ -27,7 +27,7 @@ type migrateFlags struct {
 }
 
 func (f *migrateFlags) config(p *program) sqlstore.Config {
-	return sqlstore.Config{URL: string(f.DatabaseURL), Logger: p.plainLog()}
+	return sqlstore.Config{URL: string(f.DatabaseURL), Logger: p.progressLog()}
 }
 
 type migrateStatus struct{ migrateFlags }

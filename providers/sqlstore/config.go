@@ -49,6 +49,8 @@ type Config struct {
 
 	AuditAddresses audit.Addresses // of callers, in the audit trail; "" = audit.AddressPrefixes
 	AuditKeep      time.Duration   // how long the audit trail keeps events; 0 = forever
+
+	lockTimeout time.Duration // of PostgreSQL, for a table; 0 = none
 }
 
 // Format prints c without its URL, for every verb.

@@ -125,7 +125,7 @@ func EventsStatement(f audit.Filter) string {
 // MigrateTo migrates an empty database to a version of the schema.
 func MigrateTo(ctx context.Context, config Config, version int64) error {
 	return withDatabase(ctx, config, func(p pools) error {
-		provider, _, err := openProvider(ctx, p.write, p.engine)
+		provider, _, err := openProvider(ctx, p, config.Logger)
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -21,8 +26,12 @@ var (
 	// ErrSchema: the schema is older than this program.
 	ErrSchema = errors.New("the database schema is not up to date: run gatehouse migrate up")
 	// ErrNewer: the schema is newer than this program, which might misread or damage the data.
-	ErrNewer = errors.New("the database was made by a newer gatehouse")
+	ErrNewer = errors.New("the database was made by a newer gatehouse, and does not allow this one")
 )
+
+// lockTimeout is how long a migration waits for a table of PostgreSQL. Other statements that use
+// the table wait behind it.
+const lockTimeout = 10 * time.Second
 
 // Migration is a migration of the schema.
 type Migration struct {
@@ -32,38 +41,128 @@ type Migration struct {
 }
 
 // Migrate brings the schema up to date and returns the migrations that it applied, possibly none.
-// It only uses URL, Logger and WriteTimeout of config. It returns ErrNewer if the schema is newer.
-func Migrate(ctx context.Context, config Config) ([]Migration, error) {
-	var taken []Migration
-	err := withDatabase(ctx, config, func(p pools) error {
-		provider, _, err := openProvider(ctx, p.write, p.engine)
-		if err == nil {
-			taken, err = migrate(ctx, provider)
+// It only uses URL, Logger and WriteTimeout of config, and logs the steps of a schema that is not new at level info. A
+// migration that fails has no effect. It returns ErrNewer if the schema is newer and does not allow
+// this program.
+func Migrate(ctx context.Context, config Config) (taken []Migration, err error) {
+	config.lockTimeout = lockTimeout
+	err = withDatabase(ctx, config, func(p pools) error {
+		provider, old, err := openProvider(ctx, p, config.Logger)
+		log := config.Logger
+		if err == nil && isNew(ctx, provider) {
+			log = slog.New(slog.DiscardHandler) // nothing takes long
+		}
+		for err == nil && old {
+			var m Migration
+			if m, old, err = migrateOnce(ctx, p, provider, log); old {
+				taken = append(taken, m)
+			}
 		}
 		return err
 	})
 	return taken, err
 }
 
-// Migrations returns all migrations in order. It creates goose's version table if that is missing,
-// and changes nothing else. It returns ErrNewer if the schema is newer.
+// isNew reports whether a database has no step of the schema.
+func isNew(ctx context.Context, provider *goose.Provider) bool {
+	current, err := provider.GetDBVersion(ctx)
+	return err == nil && current == 0
+}
+
+// migrateOnce applies the next migration; false = there is none.
+func migrateOnce(ctx context.Context, p pools, provider *goose.Provider,
+	log *slog.Logger) (_ Migration, applied bool, err error) {
+	current, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return Migration{}, false, fmt.Errorf("read schema version: %w", err)
+	}
+	next := slices.IndexFunc(provider.ListSources(),
+		func(s *goose.Source) bool { return s.Version > current })
+	if next < 0 {
+		return Migration{}, false, nil
+	}
+	name := filepath.Base(provider.ListSources()[next].Path)
+	log.Info("applying a step of the database schema", "step", name)
+	result, err := provider.UpByOne(ctx)
+	switch {
+	case errors.Is(err, goose.ErrNoNextVersion): // another process has applied it
+		return Migration{}, false, nil
+	case isLockTimeout(err):
+		return Migration{}, false, fmt.Errorf("%s waited %v for a table%s: nothing of this step is "+
+			"applied; wait for that process or end it (SELECT pg_terminate_backend(PID)), and run "+
+			"gatehouse migrate up again", name, lockTimeout, tableHolder(ctx, p.read))
+	case err != nil:
+		return Migration{}, false, fmt.Errorf("%s: nothing of this step is applied, and all before it "+
+			"are; mend the cause and run gatehouse migrate up again: %w", name, err)
+	}
+	log.Info("applied a step of the database schema", "step", name, "duration",
+		result.Duration.Round(time.Millisecond).String())
+	return Migration{result.Source.Version, name, time.Now()}, true, nil
+}
+
+// Migrations returns all migrations in order. It writes nothing. It returns ErrNewer if the schema
+// is newer and does not allow this program.
 func Migrations(ctx context.Context, config Config) ([]Migration, error) {
-	var all []Migration
-	err := withDatabase(ctx, config, func(p pools) error {
-		provider, _, err := openProvider(ctx, p.write, p.engine)
-		if err != nil {
+	e, path, err := locate(config.URL)
+	if err != nil {
+		return nil, err
+	}
+	applied := map[int64]time.Time{}
+	if _, err := os.Stat(path); e != sqliteEngine || !errors.Is(err, fs.ErrNotExist) {
+		err := withDatabase(ctx, config, func(p pools) (err error) {
+			applied, err = readApplied(ctx, p)
 			return err
-		}
-		states, err := provider.Status(ctx)
+		})
 		if err != nil {
-			return fmt.Errorf("read schema version: %w", err)
+			return nil, err
 		}
-		for _, s := range states {
-			all = append(all, Migration{s.Source.Version, s.Source.Path, s.AppliedAt})
+	}
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	all := make([]Migration, len(names))
+	for i, name := range names {
+		name = filepath.Base(name)
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			return nil, fmt.Errorf("read migrations: %w", err)
 		}
-		return nil
-	})
-	return all, err
+		all[i] = Migration{version, name, applied[version]}
+	}
+	return all, nil
+}
+
+// readApplied returns the migrations that a database has, and when they were applied.
+func readApplied(ctx context.Context, p pools) (map[int64]time.Time, error) {
+	applied := map[int64]time.Time{}
+	exists := "SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'"
+	if p.engine == postgresEngine {
+		exists = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('goose_db_version')"
+	}
+	var n int
+	if err := p.read.QueryRowContext(ctx, exists).Scan(&n); err != nil || n == 0 {
+		return applied, wrap("read schema version", err)
+	}
+	rows, err := p.read.QueryContext(ctx, "SELECT version_id, tstamp FROM goose_db_version "+
+		"WHERE is_applied AND version_id > 0 ORDER BY id")
+	if err != nil {
+		return nil, fmt.Errorf("read schema version: %w", err)
+	}
+	defer rows.Close()
+	newest := int64(0)
+	for rows.Next() {
+		var version int64
+		var at time.Time
+		if err := rows.Scan(&version, &at); err != nil {
+			return nil, fmt.Errorf("read schema version: %w", err)
+		}
+		applied[version], newest = at, max(newest, version)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read schema version: %w", err)
+	}
+	return applied, checkAllowed(ctx, p, newest)
 }
 
 func withDatabase(ctx context.Context, config Config, use func(pools) error) error {
@@ -78,63 +177,71 @@ func withDatabase(ctx context.Context, config Config, use func(pools) error) err
 	return errors.Join(use(p), p.close())
 }
 
-func newProvider(db *sql.DB, e engine) (*goose.Provider, error) {
+func newProvider(p pools, log *slog.Logger) (*goose.Provider, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
 	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	dialect := goose.DialectSQLite3
-	if e == postgresEngine {
+	if p.engine == postgresEngine {
 		dialect = goose.DialectPostgres
-		// Two processes must not migrate concurrently.
-		locker, err := lock.NewPostgresSessionLocker()
-		if err != nil {
-			return nil, fmt.Errorf("read migrations: %w", err)
-		}
-		options = append(options, goose.WithSessionLocker(locker))
+		options = append(options, goose.WithSessionLocker(migrationLock{p.read, log}))
 	}
-	provider, err := goose.NewProvider(dialect, db, files, options...)
+	provider, err := goose.NewProvider(dialect, p.write, files, options...)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
 	return provider, nil
 }
 
-// openProvider returns the migrations of db, and whether its schema is old. It returns ErrNewer if
-// the schema is newer than this program.
-func openProvider(ctx context.Context, db *sql.DB, e engine) (provider *goose.Provider,
+// openProvider returns the migrations of a database, and whether its schema is old. It returns
+// ErrNewer if the schema is newer than this program and does not allow it.
+func openProvider(ctx context.Context, p pools, log *slog.Logger) (provider *goose.Provider,
 	old bool, err error) {
-	if provider, err = newProvider(db, e); err != nil {
+	if provider, err = newProvider(p, log); err != nil {
 		return nil, false, err
 	}
 	current, target, err := provider.GetVersions(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("read schema version: %w", err)
 	}
-	if current > target {
-		return nil, false, fmt.Errorf("schema version is %d, not %d: %w", current, target, ErrNewer)
-	}
-	return provider, current < target, nil
+	return provider, current < target, checkAllowed(ctx, p, current)
 }
 
-func migrate(ctx context.Context, provider *goose.Provider) ([]Migration, error) {
-	results, err := provider.Up(ctx)
+// newestMigration is the last migration that this program knows.
+var newestMigration = func() int64 {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
-		return nil, fmt.Errorf("migrate database: %w", err)
+		panic(err) // a wrong pattern
 	}
-	var taken []Migration
-	for _, r := range results {
-		taken = append(taken, Migration{r.Source.Version, r.Source.Path, time.Now()})
+	version, err := goose.NumericComponent(filepath.Base(names[len(names)-1]))
+	if err != nil {
+		panic(err) // a wrong name
 	}
-	return taken, nil
+	return version
+}()
+
+// checkAllowed returns ErrNewer unless a program that knows newestMigration may use a schema at
+// current (migration 18).
+func checkAllowed(ctx context.Context, p pools, current int64) error {
+	if current <= newestMigration {
+		return nil
+	}
+	var oldest int64
+	err := p.read.QueryRowContext(ctx, "SELECT oldest FROM schema_versions WHERE version = $1",
+		current).Scan(&oldest)
+	if err != nil || oldest > newestMigration {
+		return fmt.Errorf("schema version is %d, not %d: %w", current, newestMigration, ErrNewer)
+	}
+	return nil
 }
 
-// settleSchema returns ErrNewer if the schema is newer than this program. It migrates an older one,
-// or returns ErrSchema if config does not ask for that. It does not migrate for a process that
-// could not start afterwards: the version before could no longer start either.
+// settleSchema returns ErrNewer if the schema is newer than this program and does not allow it. It
+// migrates an older one, or returns ErrSchema if config does not ask for that. It does not migrate
+// for a process that could not start afterwards: the version before could no longer start either.
 func settleSchema(ctx context.Context, p pools, config Config) error {
-	provider, old, err := openProvider(ctx, p.write, p.engine)
+	_, old, err := openProvider(ctx, p, config.Logger)
 	switch {
 	case err != nil || !old:
 		return err
@@ -144,6 +251,73 @@ func settleSchema(ctx context.Context, p pools, config Config) error {
 	if err := checkKeyFiles(p, config); err != nil {
 		return err
 	}
-	_, err = migrate(ctx, provider)
+	_, err = Migrate(ctx, config)
 	return err
+}
+
+// migrationLock lets one process at a time migrate a PostgreSQL database.
+type migrationLock struct {
+	read *sql.DB
+	log  *slog.Logger
+}
+
+// SessionLock waits for the lock, for five minutes at most. It logs whom it waits for.
+func (l migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	for range 30 {
+		within, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 10))
+		if err == nil {
+			err = within.SessionLock(ctx, conn)
+		}
+		holder := ""
+		if err != nil {
+			holder = holderOf(ctx, l.read, fmt.Sprintf("l.locktype = 'advisory' AND "+
+				"(l.classid::bigint << 32) + l.objid::bigint = %d", lock.DefaultLockID))
+		}
+		if holder == "" {
+			return err
+		}
+		l.log.Warn("another process migrates this database: waiting for it", "holder", holder)
+	}
+	return errors.New("another process has migrated this database for five minutes")
+}
+
+// SessionUnlock releases the lock.
+func (migrationLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	held, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	return held.SessionUnlock(ctx, conn)
+}
+
+// isLockTimeout reports whether err is that of lock_timeout of PostgreSQL.
+func isLockTimeout(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "55P03"
+}
+
+// tableHolder returns who holds a table of the schema the longest, as part of a sentence.
+func tableHolder(ctx context.Context, read *sql.DB) string {
+	holder := holderOf(ctx, read, "l.locktype = 'relation' AND l.relation IN (SELECT oid FROM pg_class "+
+		"WHERE relkind = 'r' AND relnamespace = to_regnamespace(current_schema()))")
+	if holder == "" {
+		return " that was locked until now"
+	}
+	return " that " + holder + " holds"
+}
+
+// holderOf returns the process that has held one of those locks for the longest, and its query; "" =
+// none does.
+func holderOf(ctx context.Context, read *sql.DB, locks string) string {
+	var pid int
+	var name, query string
+	err := read.QueryRowContext(ctx, `SELECT a.pid, a.application_name,
+		left(regexp_replace(a.query, '\s+', ' ', 'g'), 200)
+		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+		WHERE l.granted AND a.pid <> pg_backend_pid() AND a.datname = current_database() AND `+locks+`
+		ORDER BY a.xact_start NULLS LAST LIMIT 1`).Scan(&pid, &name, &query)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("process %d (%s) with the query %q", pid, name, query)
 }

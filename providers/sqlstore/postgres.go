@@ -62,12 +62,18 @@ func openPostgres(config Config) (write, read, cluster *sql.DB, err error) {
 			reader.ValidateConnect = writer.ValidateConnect
 		}
 	}
-	return openPool(writer, postgresWriters), openPool(reader, postgresReaders),
-		openPool(writer, postgresCluster), nil
+	var options []stdlib.OptionOpenDB
+	if config.lockTimeout > 0 { // not a parameter of the start: poolers refuse those
+		options = append(options, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, fmt.Sprint("SET lock_timeout = ", config.lockTimeout.Milliseconds()))
+			return err
+		}))
+	}
+	return openPool(writer, postgresWriters, options...), openPool(reader, postgresReaders), openPool(writer, postgresCluster), nil
 }
 
-func openPool(config *pgx.ConnConfig, conns int) *sql.DB {
-	db := stdlib.OpenDB(*config)
+func openPool(config *pgx.ConnConfig, conns int, options ...stdlib.OptionOpenDB) *sql.DB {
+	db := stdlib.OpenDB(*config, options...)
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	db.SetConnMaxIdleTime(5 * time.Minute)

@@ -3,10 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,7 +14,6 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
-	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // hold keeps the writer busy until the returned function is called.
@@ -67,67 +63,6 @@ func TestCloseWritesQueue(t *testing.T) {
 				}
 				if _, err := again.AuthorizationCode(t.Context(), op.Code.Hash); err != nil {
 					t.Errorf("code after a restart: got %v, want none", err)
-				}
-			}
-		})
-	}
-}
-
-func TestSchemaIsChecked(t *testing.T) {
-	for _, d := range databases {
-		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t),
-				Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-			if d.name == "PostgreSQL" {
-				config.KeyFiles = []string{pgtest.KeyFile(t)}
-			}
-			if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrSchema) {
-				t.Errorf("open an empty database: got %v, want %v", err, sqlstore.ErrSchema)
-			}
-			for _, want := range []bool{true, false} {
-				taken, err := sqlstore.Migrate(t.Context(), config)
-				if err != nil || (len(taken) > 0) != want {
-					t.Errorf("migrate: got %d migrations, error %v, want some %t",
-						len(taken), err, want)
-				}
-			}
-			steps, err := sqlstore.Migrations(t.Context(), config)
-			if err != nil || len(steps) == 0 || steps[0].Version != 1 || steps[0].Applied.IsZero() {
-				t.Errorf("migrations: got %+v, error %v, want the first, applied", steps, err)
-			}
-			s, err := sqlstore.Open(t.Context(), config)
-			if err != nil {
-				t.Fatalf("open a migrated database: %v", err)
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-func TestNewerSchemaIsRejected(t *testing.T) {
-	for _, d := range databases {
-		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t),
-				Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-			s := open(t, config)
-			if err := sqlstore.Execute(t.Context(), s,
-				"INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, TRUE)"); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			errs := map[string]error{}
-			_, errs["migrate"] = sqlstore.Migrate(t.Context(), config)
-			_, errs["migrations"] = sqlstore.Migrations(t.Context(), config)
-			_, errs["open"] = sqlstore.Open(t.Context(), config)
-			config.Migrate = true
-			_, errs["open and migrate"] = sqlstore.Open(t.Context(), config)
-			for what, err := range errs {
-				if !errors.Is(err, sqlstore.ErrNewer) || strings.Contains(err.Error(), "\n") {
-					t.Errorf("%s: got %v, want one line and ErrNewer", what, err)
 				}
 			}
 		})
