@@ -28,8 +28,8 @@ type metrics struct {
 	gatherer  prometheus.Gatherer
 }
 
-func newMetrics(registry *prometheus.Registry, conns, control *connections,
-	log *LogBuffer) (*metrics, error) {
+func newMetrics(s *Server) (*metrics, error) {
+	registry, conns := s.config.Metrics, s.publicConns
 	m := &metrics{
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_http_panics_total", Help: "Requests whose handler panicked.",
@@ -44,7 +44,7 @@ func newMetrics(registry *prometheus.Registry, conns, control *connections,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_requests_in_flight",
 			Help: "Connections with a request in progress.",
-		}, func() float64 { return float64(conns.busy() + control.busy()) }),
+		}, func() float64 { return float64(conns.busy() + s.adminConns.busy()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_connections_open",
 			Help: "Open connections of the public listener.",
@@ -59,7 +59,16 @@ func newMetrics(registry *prometheus.Registry, conns, control *connections,
 			ConstLabels: prometheus.Labels{"limit": name},
 		}, func() float64 { return float64(conns.refused[reached].Load()) }))
 	}
-	if log != nil {
+	for use, c := range map[string]*certificate{"public": s.tls, "admin": s.adminTLS} {
+		if c != nil {
+			all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name:        "gatehouse_certificate_not_after_seconds",
+				Help:        "When the TLS certificate of a listener ends, in seconds since 1970.",
+				ConstLabels: prometheus.Labels{"use": use},
+			}, c.notAfter))
+		}
+	}
+	if log := s.config.Log; log != nil {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "gatehouse_log_lines_dropped_total",
 			Help: "Log lines dropped because the log could not be written fast enough.",

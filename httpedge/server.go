@@ -101,8 +101,8 @@ type Server struct {
 	origins   *clientOrigins      // nil without Tokens
 	database  *databaseCheck      // nil without Tokens
 	endpoints []endpoint.Endpoint // of the public server
-	tls       *tls.Config         // of the public server; nil without TLS
-	adminTLS  *tls.Config         // nil without TLS
+	tls       *certificate        // of the public server; nil without TLS
+	adminTLS  *certificate        // nil without TLS
 
 	public, admin           *fasthttp.Server
 	publicConns, adminConns *connections
@@ -147,21 +147,20 @@ func New(config Config) (*Server, error) {
 	s.publicConns.limitAddresses(cmp.Or(config.MaxConnectionsPerAddress,
 		max(1, config.MaxConnections/8)), s.clients.trusts)
 	s.adminConns = newConnections(maxAdminConnections, times, config.Logger)
-	if s.metrics, err = newMetrics(config.Metrics, s.publicConns, s.adminConns,
-		config.Log); err != nil {
-		return nil, err
-	}
 	if config.CertFile != "" {
-		if s.tls, err = newTLSConfig(config.CertFile, config.KeyFile, "",
+		if s.tls, err = newCertificate("public", config.CertFile, config.KeyFile, "",
 			config.Logger); err != nil {
 			return nil, err
 		}
 	}
 	if config.AdminCertFile != "" {
-		if s.adminTLS, err = newTLSConfig(config.AdminCertFile, config.AdminKeyFile,
+		if s.adminTLS, err = newCertificate("admin", config.AdminCertFile, config.AdminKeyFile,
 			config.AdminClientCA, config.Logger); err != nil {
 			return nil, err
 		}
+	}
+	if s.metrics, err = newMetrics(s); err != nil {
+		return nil, err
 	}
 	s.endpoints = s.publicEndpoints()
 	s.malformed = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"}, true)
@@ -263,10 +262,10 @@ func (s *Server) closeListeners() error {
 
 // serve serves the connections of ln, over TLS unless c is nil. room is for streams; nil = there are
 // none.
-func serve(server *fasthttp.Server, ln net.Listener, c *tls.Config, room *streamRoom,
+func serve(server *fasthttp.Server, ln net.Listener, c *certificate, room *streamRoom,
 	name string) error {
 	if c != nil {
-		ln = tls.NewListener(ln, c)
+		ln = tls.NewListener(ln, c.server())
 	}
 	if err := server.Serve(arrivals{ln, room}); err != nil {
 		return fmt.Errorf("serve %s requests: %w", name, err)
@@ -278,7 +277,7 @@ func serve(server *fasthttp.Server, ln net.Listener, c *tls.Config, room *stream
 // would.
 func (s *Server) CheckCertificate() {
 	if s.tls != nil {
-		_, _ = s.tls.GetConfigForClient(nil) // it logs what is wrong, and keeps the old one
+		_, _ = s.tls.get(nil) // it logs what is wrong, and keeps the old one
 	}
 }
 

@@ -11,21 +11,39 @@ import (
 	"time"
 )
 
-// newTLSConfig returns a configuration with the certificate of a pair of PEM files, which must be
-// valid now. With clientCA, clients need a certificate that is signed by one in that file.
-func newTLSConfig(certFile, keyFile, clientCA string, log *slog.Logger) (*tls.Config, error) {
-	c := &certificate{files: []string{certFile, keyFile}, log: log}
+// newCertificate reads a pair of PEM files. With clientCA, clients need a certificate that is signed
+// by one in that file. use names the listener.
+func newCertificate(use, certFile, keyFile, clientCA string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{files: []string{certFile, keyFile}, log: log.With("use", use)}
 	if clientCA != "" {
 		c.files = append(c.files, clientCA)
 	}
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetConfigForClient: c.get}, nil
+	c.warn(time.Now())
+	return c, nil
 }
 
-const certificateCheck = time.Second // least time between two checks of the files
+// server returns the configuration of a listener.
+func (c *certificate) server() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetConfigForClient: c.get}
+}
+
+// notAfter returns when the certificate ends, in seconds since 1970. It checks the files as get does.
+func (c *certificate) notAfter() float64 {
+	_, _ = c.get(nil) // it logs what is wrong
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return float64(c.ends.Unix())
+}
+
+const (
+	certificateCheck  = time.Second         // least time between two checks of the files
+	certificateNotice = 14 * 24 * time.Hour // before its end, it is logged
+	certificateRemind = 24 * time.Hour      // and again
+)
 
 // certificate is what a server shows to clients, and the last valid contents of its files.
 type certificate struct {
@@ -36,6 +54,8 @@ type certificate struct {
 	config  *tls.Config
 	seen    []version
 	checked time.Time
+	ends    time.Time // the first end of a certificate of the chain
+	warned  time.Time
 }
 
 // version tells whether a file has changed.
@@ -52,8 +72,24 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Config, error) {
 	if now := time.Now(); now.Sub(c.checked) >= certificateCheck {
 		c.checked = now
 		c.refresh()
+		c.warn(now)
 	}
 	return c.config, nil
+}
+
+// warn logs, once a day, that the certificate ends soon or has ended.
+func (c *certificate) warn(now time.Time) {
+	left := c.ends.Sub(now)
+	if left > certificateNotice || now.Sub(c.warned) < certificateRemind {
+		return
+	}
+	c.warned = now
+	if left <= 0 {
+		c.log.Error("the TLS certificate has ended: clients refuse it", "ended", c.ends)
+		return
+	}
+	c.log.Warn("the TLS certificate ends soon: renew it", "ends", c.ends, "days",
+		int(left/(24*time.Hour)))
 }
 
 func (c *certificate) refresh() {
@@ -92,8 +128,29 @@ func (c *certificate) load() error {
 		}
 		config.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	c.config, c.seen = config, seen
+	ends, err := firstEnd(pair.Certificate)
+	if err != nil {
+		return fmt.Errorf("read the TLS certificate: %w", err)
+	}
+	if !ends.Equal(c.ends) {
+		c.warned = time.Time{}
+	}
+	c.config, c.seen, c.ends = config, seen, ends
 	return nil
+}
+
+// firstEnd returns when the first certificate of a chain ends.
+func firstEnd(chain [][]byte) (first time.Time, err error) {
+	for i, der := range chain {
+		parsed, err := x509.ParseCertificate(der)
+		if err != nil {
+			return first, err
+		}
+		if i == 0 || parsed.NotAfter.Before(first) {
+			first = parsed.NotAfter
+		}
+	}
+	return first, nil
 }
 
 func readSigners(file string) (*x509.CertPool, error) {

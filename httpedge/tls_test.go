@@ -8,11 +8,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,13 +26,18 @@ import (
 // certificate writes a fresh pair for 127.0.0.1 to the files, one after the other.
 func certificate(t *testing.T, name, certFile, keyFile string) {
 	t.Helper()
+	certificateUntil(t, name, time.Now().Add(time.Hour), certFile, keyFile)
+}
+
+func certificateUntil(t *testing.T, name string, ends time.Time, certFile, keyFile string) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: ends,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -63,6 +70,33 @@ func presented(t *testing.T, address string, version uint16) (string, error) {
 	}
 	defer conn.Close()
 	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+}
+
+// TestEndOfCertificate: the log and a metric say when a certificate ends.
+func TestEndOfCertificate(t *testing.T) {
+	for _, test := range []struct {
+		left  time.Duration
+		level string // of the line in the log; "" = none
+	}{{15 * 24 * time.Hour, ""}, {13 * 24 * time.Hour, "WARN"}, {-time.Hour, "ERROR"}} {
+		dir := t.TempDir()
+		certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+		ends := time.Now().Add(test.left)
+		certificateUntil(t, "first", ends, certFile, keyFile)
+		st := stacktest.NewLookups(t, func(c *stack.Config) { c.AdminCertFile, c.AdminKeyFile = certFile, keyFile })
+		st.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			DisableKeepAlives: true}
+		want := fmt.Sprintf("gatehouse_certificate_not_after_seconds{use=\"admin\"} %v\n",
+			float64(ends.Unix()))
+		if got := st.Send(t, "GET", st.AdminURL+"/metrics", "").Body; !strings.Contains(got, want) {
+			t.Errorf("got no %q in the metrics, want it", want)
+		}
+		lines := slices.Concat(st.Log.Records("the TLS certificate ends soon: renew it"),
+			st.Log.Records("the TLS certificate has ended: clients refuse it"))
+		if test.level == "" && len(lines) != 0 || test.level != "" &&
+			(len(lines) != 1 || lines[0]["level"] != test.level || lines[0]["use"] != "admin") {
+			t.Errorf("%v left: got %v, want one line at level %q", test.left, lines, test.level)
+		}
+	}
 }
 
 func TestTLS(t *testing.T) {

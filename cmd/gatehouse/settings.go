@@ -75,7 +75,7 @@ func (s *clusterSettings) cluster() *stack.Cluster {
 		return nil
 	}
 	return &stack.Cluster{Listen: string(s.ClusterListen), Advertise: string(s.ClusterAdvertise),
-		Name: string(s.ClusterName), Version: version}
+		Name: string(s.ClusterName)}
 }
 
 // identitySettings are the other settings of the identity service.
@@ -322,7 +322,8 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 	keyFiles := s.files(p)
 	s.complete(p)
 	c := stack.Config{
-		Listen: string(s.Listen), AdminListen: string(s.AdminListen), Issuer: string(s.BaseURL),
+		Version: buildVersion(),
+		Listen:  string(s.Listen), AdminListen: string(s.AdminListen), Issuer: string(s.BaseURL),
 		TrustedProxies: s.TrustedProxies, ForwardedHeader: string(s.ForwardedHeader),
 		ReadTimeout: s.ReadTimeout.Duration, WriteTimeout: s.WriteTimeout.Duration,
 		IdleTimeout: s.IdleTimeout.Duration, MaxConnections: s.MaxConnections,

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"gatehouse/cmd/stack"
 )
 
 // version is set at link time: -X main.version=v1.2.3.
@@ -26,10 +29,34 @@ func (c *versionCommand) Run(p *program) error {
 			runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return err
 	}
-	return json.NewEncoder(p.stdout).Encode(map[string]string{
-		"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS,
-		"arch": runtime.GOARCH,
-	})
+	built := struct {
+		Version string   `json:"version"`
+		Commit  string   `json:"commit"` // "" = not known
+		Go      string   `json:"go"`
+		OS      string   `json:"os"`
+		Arch    string   `json:"arch"`
+		Modules []module `json:"modules"`
+	}{Version: buildVersion(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Modules: []module{}}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		built.Commit = stack.Commit(info)
+		for _, m := range info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			built.Modules = append(built.Modules, module{m.Path, m.Version, m.Sum})
+		}
+	}
+	encoder := json.NewEncoder(p.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(built)
+}
+
+// module is a module of Go that the program has linked.
+type module struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+	Sum     string `json:"sum"` // as in go.sum
 }
 
 // buildVersion returns the stamped version, else the module's version or commit that Go recorded.
@@ -44,10 +71,5 @@ func buildVersion() string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return "unknown"
+	return cmp.Or(stack.Commit(info), "unknown")
 }

@@ -41,7 +41,7 @@ func (s *Stack) openNode(ctx context.Context) (err error) {
 	}
 	s.node, err = cluster.New(cluster.Config{
 		Store: s.Store, Listen: c.Listen, Advertise: c.Advertise,
-		Name: cmp.Or(c.Name, defaultName(c.Listen)), Version: c.Version, Egress: egress,
+		Name: cmp.Or(c.Name, defaultName(c.Listen)), Version: s.config.Version, Egress: egress,
 		Authority: s.authority.keys, Logger: s.Logger, Metrics: s.Metrics,
 	})
 	if err != nil {

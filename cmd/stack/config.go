@@ -27,6 +27,7 @@ import (
 // Config says what a service consists of. Fields are required unless they say otherwise. Begin with
 // Defaults: only Log and the addresses are missing there.
 type Config struct {
+	Version string // of the program; optional
 	// Listen is the public address: HOST:PORT or unix:/path; port 0 takes a free one. "" = no
 	// listeners: a test hands connections to Server.ServeConn.
 	Listen string
@@ -112,7 +113,6 @@ type Cluster struct {
 	Listen    string // HOST:PORT; port 0 takes a free one
 	Advertise string // HOST:PORT where others reach it; optional: "" = the address it listens on
 	Name      string // for people; optional: "" = the name of the machine and the port
-	Version   string // of the program; optional
 }
 
 // Identity says where accounts and tokens are kept, and how long they last.

@@ -108,6 +108,9 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
+	if err := s.registerBuild(); err != nil {
+		return nil, err
+	}
 	s.actors = mailbox.NewSystem()
 	s.onStop(func() error { s.actors.Shutdown(); return nil })
 	if config.Cluster != nil { // the lookups of a node need the other nodes

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 // storeMetrics are the metrics of the writer.
@@ -60,7 +61,9 @@ func newStoreMetrics(s *Store) (*storeMetrics, error) {
 	}, s.logSize)
 	for _, c := range []prometheus.Collector{
 		m.batchSize, m.commitTime, m.checkpointTime, logSize, m.refused, m.retries,
-		m.swept, queued,
+		m.swept, queued, replication{s.pools},
+		collectors.NewDBStatsCollector(s.pools.write, "writers"),
+		collectors.NewDBStatsCollector(s.pools.read, "readers"),
 	} {
 		if err := m.registry.Register(c); err != nil {
 			m.unregister()
