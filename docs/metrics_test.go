@@ -4,10 +4,13 @@ package docs_test
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,12 +30,28 @@ func metricOf(_ *testing.T, row []string) []string {
 }
 
 // metrics returns "name type labels" of each metric of a demo whose upstream fails and that
-// resolves reverse names and posts its audit trail, so that each metric has had its event.
+// resolves reverse names, posts its audit trail and has a certificate, so that each metric has had
+// its event.
 func metrics(t *testing.T) []string {
 	dir := t.TempDir()
+	secure := httptest.NewTLSServer(nil) // for its certificate
+	defer secure.Close()
+	pair := secure.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := errors.Join(
+		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
 	startServer(t, built, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"+
 		" --breaker-failures 1 --ptr 127.0.0.1:9 --audit-webhook http://127.0.0.1:9/"+
-		" --audit-webhook-secret 0123456789abcdef0123456789abcdef --dir "+dir, environment(), "serving")
+		" --audit-webhook-secret 0123456789abcdef0123456789abcdef --dir "+dir+
+		" --admin-tls-cert "+certFile+" --admin-tls-key "+keyFile, environment(), "serving")
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +75,16 @@ func metrics(t *testing.T) []string {
 	ask(t, http.MethodGet, demo.Base+"/api/lookup?q=9.9.9.9", "")
 	ask(t, http.MethodPost, demo.Base+"/oauth/token",
 		"grant_type=client_credentials&client_id="+demo.Clients.Public.ID)
-	return exposed(ask(t, http.MethodGet, demo.Admin+"/metrics", ""))
+	response, err := secure.Client().Get(demo.Admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exposed(string(all))
 }
 
 // ask sends a request, whose body is a form, and returns the body of the response, whatever its
