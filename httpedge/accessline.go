@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"gatehouse/httpedge/endpoint"
 )
 
 // accessLine is the line of one request in the access log.
@@ -18,7 +20,8 @@ type accessLine struct {
 	method    string // one of methodNames
 	status    int
 	duration  time.Duration
-	bytes     int // of the body
+	bytes     int              // of the body
+	failed    *endpoint.Failed // nil = it did not, or nobody said why
 }
 
 // accessLog writes the access lines of one route at one level.
@@ -50,7 +53,7 @@ func (l *accessLog) enabled() bool { return l.handler.Enabled(context.Background
 
 // write writes line.
 func (l *accessLog) write(line *accessLine) error {
-	if l.buffer == nil || line.requestID == "" { // only an empty value needs quotes in text
+	if l.buffer == nil || line.failed != nil || line.requestID == "" { // only an empty value needs quotes in text
 		return l.handler.Handle(context.Background(), line.record(l.level))
 	}
 	var space [512]byte
@@ -67,6 +70,15 @@ func (a *accessLine) record(level slog.Level) slog.Record {
 		slog.Int64("duration_us", a.duration.Microseconds()),
 		slog.Int("bytes", a.bytes),
 	)
+	if f := a.failed; f != nil {
+		if f.ClientID != "" {
+			r.AddAttrs(slog.String("client_id", f.ClientID))
+		}
+		if f.Code != "" {
+			r.AddAttrs(slog.String("error", f.Code))
+		}
+		r.AddAttrs(slog.String("reference", a.requestID))
+	}
 	return r
 }
 

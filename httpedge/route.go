@@ -139,6 +139,9 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time, size int) {
 		start: start, requestID: endpoint.View(ctx.Response.Header.PeekCanonical(headerRequestID)),
 		method: methodNames[method], status: status, duration: elapsed, bytes: size,
 	}
+	if status >= fasthttp.StatusMultipleChoices {
+		line.failed = endpoint.FailedOf(ctx)
+	}
 	if err := r.log.write(&line); err != nil {
 		r.server.metrics.logErrors.Inc()
 	}

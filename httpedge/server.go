@@ -134,7 +134,7 @@ func New(config Config) (*Server, error) {
 		failures: endpoint.NewFailures(config.Logger),
 		streams:  streamRoom{Total: maxStreamsBytes, Share: maxOwnStreams, Shares: sharesOf}}
 	site := visit.Config{People: config.People, Issuer: config.Issuer, Failures: s.failures,
-		Caller: s.clients.caller}
+		Caller: s.clients.caller, ClientFailed: s.clientFailed}
 	if config.Tokens != nil {
 		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
 		s.origins = &clientOrigins{list: config.Tokens.SettledClients, failures: s.failures}

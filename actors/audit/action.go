@@ -56,6 +56,10 @@ const (
 	ClientEnded      Action = "client_ended" // details: unconsented or idle
 )
 
+// ClientFailed says that requests of a client have failed, or requests of others with its id. Its
+// details name the error code.
+const ClientFailed Action = "client_failed"
+
 // BudgetReached says that a limit against abuse was reached. Its details name the limit.
 const BudgetReached Action = "budget_reached"
 
@@ -67,5 +71,5 @@ var Actions = []Action{
 	ClientChanged, ClientDeleted, SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved,
 	ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted, LogoutLost,
-	ClientRegistered, ClientEnded,
+	ClientRegistered, ClientEnded, ClientFailed,
 }

@@ -27,6 +27,7 @@ type clientActor struct {
 	active  atomic.Int64     // access tokens in use
 	issued  atomic.Int64     // access tokens since the start
 	used    atomic.Int64     // Unix seconds of the request for the last of them; 0 = none
+	failed  failureCount
 }
 
 // clientActors has the actor of each client in use. A registered client keeps its actor.

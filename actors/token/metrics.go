@@ -13,6 +13,7 @@ import (
 type metrics struct {
 	tokenRequests  *prometheus.CounterVec
 	issued         map[oauth.GrantTypes]prometheus.Counter // of tokenRequests, with outcome ok
+	failures       *prometheus.CounterVec                  // by endpoint and error code
 	overloads      prometheus.Counter
 	panics         prometheus.Counter
 	mailboxRejects prometheus.Counter
@@ -34,6 +35,10 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 			Name: "gatehouse_token_requests_total",
 			Help: "Well-formed token requests by grant type and outcome: ok or the error code.",
 		}, []string{"grant", "outcome"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_oauth_failures_total",
+			Help: "Failed requests to OAuth endpoints by endpoint and error code.",
+		}, []string{"endpoint", "error"}),
 		overloads: counter("gatehouse_identity_overloads_total",
 			"Requests to the token, revocation and introspection endpoints that were refused because of overload or timeout."),
 		panics: counter("gatehouse_identity_panics_total",
@@ -75,7 +80,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
 	collectors := []prometheus.Collector{
-		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects,
+		m.tokenRequests, m.failures, m.overloads, m.panics, m.mailboxRejects,
 		m.signatureSeconds, m.signaturesRefused, m.registrations, ended,
 		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
 			func() float64 { return float64(s.directory.size.Load()) }),

@@ -30,6 +30,10 @@ func (s *Service) Clients(ctx context.Context, after string, limit int) ([]*oaut
 type Usage struct {
 	Issued int64     // access tokens
 	Last   time.Time // of the last request that got one; zero = none did
+	// Failures counts failed requests of the client, or of others with its id.
+	Failures    int64
+	LastFailure time.Time  // zero = there was none
+	LastCode    oauth.Code // of it
 }
 
 // ClientUsage returns the usage of a client; the zero Usage for one that is unknown.
@@ -38,7 +42,10 @@ func (s *Service) ClientUsage(id string) (u Usage) {
 	if a == nil {
 		return u
 	}
-	u.Issued = a.issued.Load()
+	u.Issued, u.Failures = a.issued.Load(), a.failed.n.Load()
+	if last := a.failed.last.Load(); last != nil {
+		u.LastFailure, u.LastCode = last.at, last.code
+	}
 	if used := a.used.Load(); used != 0 {
 		u.Last = time.Unix(used, 0)
 	}

@@ -84,6 +84,7 @@ type Config struct {
 	Nodes   ratelimit.Nodes
 	Actors  *actor.ActorSystem // outlives the Service
 	Logger  *slog.Logger
+	Trail   Recorder // gets failed requests of clients; optional
 	Metrics prometheus.Registerer
 }
 
@@ -117,6 +118,7 @@ type Service struct {
 	fetches   ratelimit.Limiter[int64] // of metadata documents, by user
 
 	registrations ratelimit.Limiter[netip.Addr]
+	failures      failures
 
 	directory *directory
 	ended     endedTokens
@@ -176,6 +178,9 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	s.tasks.Go(s.sweep)
 	s.tasks.Go(s.watchSigningKeys)
 	s.tasks.Go(s.endClients)
+	if config.Trail != nil {
+		s.tasks.Go(s.recordFailures)
+	}
 	if config.Peers != nil {
 		view := config.Peers.View() // what changes from now on is noticed
 		s.tasks.Go(func() { s.reportToHolders(view) })

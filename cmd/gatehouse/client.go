@@ -131,7 +131,8 @@ func setList(body map[string]any, name string, values []string) {
 
 type clientList struct {
 	remoteFlags
-	Wide bool `name:"wide" help:"Print all columns, however wide."`
+	Wide    bool `name:"wide" help:"Print all columns, however wide."`
+	Failing bool `name:"failing" help:"Only clients whose requests have failed since the server started, those with the most failures first."`
 }
 
 // Help is shown by gatehouse client list --help.
@@ -144,6 +145,12 @@ func (c *clientList) Run(p *program) error {
 	r, err := c.connect(p)
 	if err != nil {
 		return err
+	}
+	if c.Failing {
+		return r.listIf(pathClients, "clients", []column{
+			member("CLIENT ID", "client_id"), {"NAME", clientName}, member("FAILURES", "failures"),
+			member("LAST ERROR", "last_error"), member("LAST FAILURE", "last_failure_at"),
+		}, "failures")
 	}
 	if c.Wide {
 		return r.list(pathClients, "clients", []column{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,6 +112,11 @@ func member(heading, name string) column {
 // list prints all records of a collection, page by page. member is the name of the list in a
 // response.
 func (r *remote) list(path, member string, columns []column) error {
+	return r.listIf(path, member, columns, "")
+}
+
+// listIf is list for the records whose member by is above 0, the highest first; "" = all.
+func (r *remote) listIf(path, member string, columns []column, by string) error {
 	var all []json.RawMessage
 	after := ""
 	for {
@@ -134,12 +140,28 @@ func (r *remote) list(path, member string, columns []column) error {
 		all = append(all, records...)
 		switch next {
 		case "":
+			if by != "" {
+				all = highest(all, by)
+			}
 			return r.printList(all, columns)
 		case after:
 			return errors.New("read list: the next page is the same page")
 		}
 		after = next
 	}
+}
+
+// highest returns the records whose member is above 0, the highest first.
+func highest(all []json.RawMessage, member string) []json.RawMessage {
+	value := func(record json.RawMessage) float64 {
+		var members map[string]any
+		_ = json.Unmarshal(record, &members) // printList reads it again
+		n, _ := members[member].(float64)
+		return n
+	}
+	all = slices.DeleteFunc(all, func(record json.RawMessage) bool { return value(record) <= 0 })
+	slices.SortStableFunc(all, func(a, b json.RawMessage) int { return cmp.Compare(value(b), value(a)) })
+	return all
 }
 
 func (r *remote) printList(records []json.RawMessage, columns []column) error {

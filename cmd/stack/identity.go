@@ -41,7 +41,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		Registration: c.Registration, RegistrationToken: c.RegistrationToken,
 		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
-		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics, Trail: s.Store,
 	}
 	if err := s.openFetcher(&tokens); err != nil {
 		return err

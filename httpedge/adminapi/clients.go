@@ -30,6 +30,9 @@ type clientRecord struct {
 	TokensIssued    int64          `json:"tokens_issued"` // by this process
 	LastUsedAt      *string        `json:"last_used_at"`  // null = not since this process started
 	RegisteredBy    string         `json:"registered_by"`
+	Failures        int64          `json:"failures"` // at this process
+	LastFailureAt   *string        `json:"last_failure_at"`
+	LastError       *string        `json:"last_error"`
 	// AwaitsConsentUntil is when the client ends if nobody has consented; nil = it does not.
 	AwaitsConsentUntil *string `json:"awaits_consent_until,omitempty"`
 	optionRecord
@@ -90,6 +93,11 @@ func (s *service) clientRecord(c *oauth.Client) clientRecord {
 	if !usage.Last.IsZero() {
 		last := timestamp(usage.Last)
 		r.LastUsedAt = &last
+	}
+	r.Failures = usage.Failures
+	if !usage.LastFailure.IsZero() {
+		last, code := timestamp(usage.LastFailure), string(usage.LastCode)
+		r.LastFailureAt, r.LastError = &last, &code
 	}
 	return r
 }

@@ -16,12 +16,12 @@ import (
 func (s *service) device(ctx *fasthttp.RequestCtx) {
 	params, authorization, fault := readForm(ctx)
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "device_authorization", "", fault)
 		return
 	}
 	request, fault := oauth.ParseDeviceRequest(params, authorization)
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "device_authorization", endpoint.Value(params, "client_id"), fault)
 		return
 	}
 	request.Caller = s.Caller(ctx)
@@ -35,7 +35,7 @@ func (s *service) device(ctx *fasthttp.RequestCtx) {
 	})
 	response, fault := s.Tokens.BeginDevice(source, request, s.DefaultScopes, time.Now())
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "device_authorization", request.ClientID, fault)
 		return
 	}
 	response.VerificationURI = s.Issuer + pages.PathDevice

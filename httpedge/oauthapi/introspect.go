@@ -2,20 +2,18 @@ package oauthapi
 
 import (
 	"github.com/valyala/fasthttp"
-
-	"gatehouse/httpedge/endpoint"
 )
 
 // introspect serves POST /oauth/introspect (RFC 7662).
 func (s *service) introspect(ctx *fasthttp.RequestCtx) {
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "introspect", credentials.ClientID, fault)
 		return
 	}
 	about, fault := s.Tokens.Introspect(credentials, token, ctx.Time())
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "introspect", credentials.ClientID, fault)
 		return
 	}
 	ctx.Response.SwapBody(about.AppendJSON(ctx.Response.SwapBody(nil)[:0]))

@@ -43,8 +43,25 @@ type Config struct {
 	// Place returns the rough place of an address, "" if it is not known. Optional.
 	Place        func(netip.Addr) string
 	Registration bool // clients may register themselves (RFC 7591); optional
+	Failed       ClientFailed
 	// RegisteredFeatures returns what clients are registered for.
 	RegisteredFeatures func() oauth.Features
+}
+
+// ClientFailed is told that a request at an endpoint failed, of the client with that id, if there is
+// one, or of somebody who uses its id; "" = the request names none.
+type ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, code oauth.Code)
+
+// refuse responds with an error of an OAuth endpoint.
+func (s *service) refuse(ctx *fasthttp.RequestCtx, name, clientID string, fault *oauth.Error) {
+	s.Failed(ctx, name, clientID, fault.Code)
+	endpoint.WriteError(ctx, endpoint.OAuth, fault)
+}
+
+// refuseToken responds with an error about an access token.
+func refuseToken(ctx *fasthttp.RequestCtx, err error) {
+	endpoint.SetFailed(ctx, &endpoint.Failed{Code: endpoint.ProblemOf(err).Code})
+	endpoint.WriteError(ctx, endpoint.JSON, err)
 }
 
 // service holds what the handlers share.

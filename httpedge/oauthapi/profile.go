@@ -35,7 +35,7 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 		err = s.show(ctx, bearer, at)
 	}
 	if err != nil {
-		endpoint.WriteError(ctx, endpoint.JSON, err)
+		refuseToken(ctx, err)
 	}
 }
 

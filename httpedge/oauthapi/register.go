@@ -20,7 +20,7 @@ var errNoMetadata = &oauth.Error{Code: oauth.InvalidClientMetadata,
 // register serves POST /oauth/register (RFC 7591 section 3.1).
 func (s *service) register(ctx *fasthttp.RequestCtx) {
 	if !endpoint.IsJSON(ctx.Request.Header.ContentType()) {
-		endpoint.WriteError(ctx, endpoint.OAuth, errNoMetadata)
+		s.refuse(ctx, "register", "", errNoMetadata)
 		return
 	}
 	token, err := endpoint.BearerToken(&ctx.Request.Header)
@@ -35,7 +35,7 @@ func (s *service) register(ctx *fasthttp.RequestCtx) {
 	response, fault := s.Tokens.Register(source, bytes.Clone(ctx.PostBody()), token, caller,
 		time.Now())
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "register", "", fault)
 		return
 	}
 	ctx.SetStatusCode(fasthttp.StatusCreated)

@@ -6,7 +6,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge/endpoint"
 )
 
 // revoke serves POST /oauth/revoke (RFC 7009). The response is the same for a revoked token, an
@@ -14,12 +13,12 @@ import (
 func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "revoke", credentials.ClientID, fault)
 		return
 	}
 	fault = s.Tokens.Revoke(s.source(ctx, credentials), credentials, token, time.Now())
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "revoke", credentials.ClientID, fault)
 		return
 	}
 	ctx.SetBodyString("{}")

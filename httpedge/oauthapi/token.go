@@ -27,12 +27,12 @@ var (
 func (s *service) token(ctx *fasthttp.RequestCtx) {
 	params, authorization, fault := readForm(ctx)
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "token", "", fault)
 		return
 	}
 	request, fault := oauth.ParseTokenRequest(params, authorization)
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "token", endpoint.Value(params, "client_id"), fault)
 		return
 	}
 	request.Caller = s.Caller(ctx)
@@ -42,7 +42,7 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 	}
 	response, fault := s.Tokens.Token(source, request, time.Now())
 	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		s.refuse(ctx, "token", request.ClientID, fault)
 		return
 	}
 	ctx.Response.SwapBody(response.AppendJSON(ctx.Response.SwapBody(nil)[:0]))

@@ -21,7 +21,7 @@ func (s *service) userInfo(ctx *fasthttp.RequestCtx) {
 	if problem.Challenge != "" { // where a client learns which server issues tokens (RFC 9728 section 5.1)
 		problem.Challenge += `, resource_metadata="` + s.Issuer + pathResource + `"`
 	}
-	endpoint.WriteError(ctx, endpoint.JSON, &problem)
+	refuseToken(ctx, &problem)
 }
 
 // bearerOf returns the access token in the header, or in the form that a POST may have in its place

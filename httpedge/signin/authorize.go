@@ -72,6 +72,7 @@ func (s *service) readPending(v *visit.Visit) bool {
 	}
 	request, fault := oauth.ParseAuthorizationRequest(params, s.chooser)
 	if fault != nil {
+		s.ClientFailed(v, endpoint.Value(params, "client_id"), fault)
 		s.refuseRequest(v, fault)
 		return false
 	}
@@ -85,6 +86,7 @@ func (s *service) readPending(v *visit.Visit) bool {
 	client := v.Pending.Client
 	if fault := request.CheckClient(client); fault != nil {
 		v.Pending = nil
+		s.ClientFailed(v, request.ClientID, fault)
 		s.refuseRequest(v, fault)
 		return false
 	}

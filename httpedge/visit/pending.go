@@ -72,7 +72,13 @@ func proofOf(session *account.Session) int64 {
 
 // Refuse sends the browser to the client with an error.
 func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
+	s.ClientFailed(v, v.Pending.Request.ClientID, fault)
 	s.Respond(v, v.Pending.Request.ErrorResponse(fault, s.issuer))
+}
+
+// ClientFailed says that an authorization request, which names a client, has failed.
+func (s *Site) ClientFailed(v *Visit, clientID string, fault *oauth.Error) {
+	s.failed(v.HTTP, "authorize", clientID, fault.Code)
 }
 
 // Respond sends the browser to the client with a response, in the response mode of the request.

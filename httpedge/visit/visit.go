@@ -27,6 +27,9 @@ type Config struct {
 	// Failures logs requests that fail.
 	Failures *endpoint.Failures
 	Caller   func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
+	// ClientFailed is told that a request at an endpoint failed with an OAuth error, and which client
+	// it names.
+	ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, code oauth.Code)
 }
 
 // Site holds what all pages share. Make it with New. Its methods may be called by many goroutines.
@@ -36,6 +39,7 @@ type Site struct {
 	issuer   string
 	failures *endpoint.Failures
 	caller   func(*fasthttp.RequestCtx) netip.Addr
+	failed   func(ctx *fasthttp.RequestCtx, endpoint, clientID string, code oauth.Code)
 	cookies  cookieNames
 	replays  *replays
 }
@@ -44,7 +48,7 @@ type Site struct {
 func New(config Config) *Site {
 	return &Site{
 		people: config.People, keys: config.Keys, issuer: config.Issuer, failures: config.Failures,
-		caller:  config.Caller,
+		caller: config.Caller, failed: config.ClientFailed,
 		cookies: newCookieNames(config.Issuer),
 		replays: newReplays(),
 	}
