@@ -190,6 +190,12 @@ func (c *Client) checkSelfRegistration(method string) *Error {
 	if err == nil {
 		err = checked.CheckNewName()
 	}
+	return InvalidMetadata(err)
+}
+
+// InvalidMetadata returns what a client that registers itself is told of a *RegistrationError; nil for
+// other errors.
+func InvalidMetadata(err error) *Error {
 	var wrong *RegistrationError
 	if !errors.As(err, &wrong) {
 		return nil

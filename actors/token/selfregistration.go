@@ -84,6 +84,9 @@ func (s *Service) register(
 	if fault != nil {
 		return nil, fault
 	}
+	if err := s.checkKeysURL(ctx, c); err != nil {
+		return nil, oauth.InvalidMetadata(err)
+	}
 	forgive, err := s.countRegistration(caller, now)
 	if err != nil {
 		return nil, err

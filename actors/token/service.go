@@ -64,6 +64,9 @@ type Config struct {
 	// Fetcher fetches metadata documents, and the keys of clients with a jwks_uri. It is required
 	// with ClientMetadata; nil = clients with a jwks_uri cannot authenticate.
 	Fetcher Fetcher
+	// CheckURL returns an error for people to read if the Fetcher is known to reach no address of a
+	// URL's host. With lookup it resolves a name. Optional.
+	CheckURL func(ctx context.Context, url string, lookup bool) error
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
