@@ -1,6 +1,11 @@
-// Package fair shares what is scarce: a queue that serves its callers in turn, and slots of which one
-// key leaves some to the others.
+// Package fair shares what is scarce: Turns gives slots to those who wait, Queue serves its callers in
+// turn, and Slots counts slots of which one key leaves some to the others.
 package fair
+
+import (
+	"iter"
+	"slices"
+)
 
 // Queue is a fair queue: it has one line for each caller and serves the lines in turn. It has one
 // owner. Use NewQueue; the zero value cannot be used.
@@ -91,26 +96,56 @@ func (q *Queue[C, T]) PopIf(may func(caller C) bool) (item T, ok bool) {
 // EvictLongest removes and returns the newest item of the longest line. ok is false if no line has
 // more than keep items.
 func (q *Queue[C, T]) EvictLongest(keep int) (item T, ok bool) {
-	at := -1
-	for i, l := range q.ring {
-		if len(l.items) > keep && (at < 0 || len(l.items) > len(q.ring[at].items)) {
-			at = i
-		}
-	}
-	if at < 0 {
+	caller, ok := q.Longest(keep)
+	if !ok {
 		return item, false
 	}
-	l := q.ring[at]
+	item = q.Newest(caller)
+	q.DropNewest(caller)
+	return item, true
+}
+
+// Longest returns the caller of the longest line. ok is false if no line has more than keep items.
+func (q *Queue[C, T]) Longest(keep int) (caller C, ok bool) {
+	most := keep
+	for _, l := range q.ring {
+		if len(l.items) > most {
+			caller, most, ok = l.caller, len(l.items), true
+		}
+	}
+	return caller, ok
+}
+
+// Newest returns the last item of a line that is not empty.
+func (q *Queue[C, T]) Newest(caller C) T {
+	items := q.lines[caller].items
+	return items[len(items)-1]
+}
+
+// DropNewest removes the last item of a line that is not empty.
+func (q *Queue[C, T]) DropNewest(caller C) {
+	l := q.lines[caller]
 	end := len(l.items) - 1
-	item = l.items[end]
 	var none T
 	l.items[end] = none
 	l.items = l.items[:end]
 	q.n--
 	if end == 0 {
-		q.leave(at)
+		q.leave(slices.Index(q.ring, l))
 	}
-	return item, true
+}
+
+// All returns the items of all lines.
+func (q *Queue[C, T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, l := range q.ring {
+			for _, item := range l.items {
+				if !yield(item) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Filter removes the items for which keep returns false. The order of the others stays.

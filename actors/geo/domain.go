@@ -42,7 +42,7 @@ func parseDomain(s string, seen class) (Query, *Error) {
 	}
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	switch {
-	case isSpecialUse(last):
+	case IsSpecialUse(last):
 		return Query{}, errReservedRange
 	case labels < 2, !isTopLevel(last):
 		return Query{}, errMalformed

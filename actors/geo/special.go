@@ -118,9 +118,9 @@ func useOf(addr netip.Addr) use {
 	return segments[low].use
 }
 
-// isSpecialUse reports whether label, as a top-level domain or alone, is not part of the public
+// IsSpecialUse reports whether label, as a top-level domain or alone, is not part of the public
 // DNS.
-func isSpecialUse(label string) bool {
+func IsSpecialUse(label string) bool {
 	switch label {
 	case "localhost", "test", "invalid", // RFC 6761
 		"local",       // RFC 6762

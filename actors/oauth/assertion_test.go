@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -82,8 +83,10 @@ func TestAssertions(t *testing.T) {
 	}{
 		"good":               {es(good), true},
 		"RS256":              {signed(t, jose.RS256, large, "rsa", good), true},
-		"no kid":             {signed(t, jose.ES256, key, "", good), true},
-		"token endpoint":     {es(with("aud", []string{"x", "https://id.example/oauth/token"})), true},
+		"no kid":             {signed(t, jose.ES256, key, "", good), false},
+		"token endpoint":     {es(with("aud", []string{"https://id.example/oauth/token"})), true},
+		"several audiences":  {es(with("aud", []string{"https://id.example", "https://other.example"})), false},
+		"both of ours":       {es(with("aud", []string{"https://id.example", "https://id.example/oauth/token"})), false},
 		"no iat":             {es(with("iat", nil)), true},
 		"fraction":           {es(with("exp", float64(now.Unix())+0.5)), true},
 		"5 minutes":          {es(with("exp", now.Unix()+300)), true},
@@ -121,9 +124,42 @@ func TestAssertions(t *testing.T) {
 			a, fault = client.ParseAssertion(request.Assertion,
 				[]string{"https://id.example", "https://id.example/oauth/token"}, now)
 		}
-		ok := fault == nil && a.IsSignedBy(a.Candidates(keys))
+		ok := fault == nil && a.Key(keys) != nil && a.IsSignedBy(a.Key(keys))
 		if ok != row.ok || fault != nil && fault.Code != oauth.InvalidClient {
 			t.Errorf("%s: got %v and error %v, want %v", what, ok, fault, row.ok)
+		}
+	}
+}
+
+// TestKeysOfAssertions checks which keys of a set are used, and what is said of the others.
+func TestKeysOfAssertions(t *testing.T) {
+	first, second := newRSA(t, 2048), newEC(t, elliptic.P256())
+	slow := rsa.PublicKey{N: first.N, E: 1<<31 - 1}
+	named := func(key any, id string) jose.JSONWebKey { return jose.JSONWebKey{Key: key, KeyID: id} }
+	for what, row := range map[string]struct {
+		keys    []jose.JSONWebKey
+		used    int
+		refused string // part of the reason
+	}{
+		"one without a kid":      {[]jose.JSONWebKey{named(first.Public(), "")}, 1, ""},
+		"several":                {[]jose.JSONWebKey{named(first.Public(), "a"), named(second.Public(), "b")}, 2, ""},
+		"large exponent":         {[]jose.JSONWebKey{named(&slow, "a")}, 0, "exponent 65537"},
+		"small exponent":         {[]jose.JSONWebKey{named(&rsa.PublicKey{N: first.N, E: 3}, "a")}, 0, "exponent 65537"},
+		"too many bits":          {[]jose.JSONWebKey{named(&rsa.PublicKey{N: new(big.Int).Lsh(first.N, 2056), E: 65537}, "a")}, 0, "2048 to 4096 bits"},
+		"several without a kid":  {[]jose.JSONWebKey{named(first.Public(), "a"), named(second.Public(), "")}, 1, "kid"},
+		"several with one kid":   {[]jose.JSONWebKey{named(first.Public(), "a"), named(second.Public(), "a")}, 1, "kid"},
+		"another for encryption": {[]jose.JSONWebKey{named(first.Public(), ""), {Key: second.Public(), Use: "enc"}}, 1, ""},
+	} {
+		text := jwks(t, row.keys...)
+		keys, refused, err := oauth.ParseJWKS([]byte(text))
+		if err != nil || len(keys) != row.used || (refused != nil) != (row.refused != "") ||
+			refused != nil && !strings.Contains(refused.Error(), row.refused) {
+			t.Errorf("%s, fetched: got %d keys, %v and %v, want %d and %q", what, len(keys), refused, err,
+				row.used, row.refused)
+		}
+		err = oauth.CheckJWKS(text)
+		if row.refused != "" && (err == nil || !strings.Contains(err.Error(), row.refused)) {
+			t.Errorf("%s, registered: got %v, want %q", what, err, row.refused)
 		}
 	}
 }

@@ -1,19 +1,24 @@
 package oauth
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 )
 
-// The sizes of RSA keys of clients, in bits. Larger ones cost too much time to check.
+// The sizes of RSA keys of clients, in bits, and their exponent. With larger ones, a check of a
+// signature costs many times as much.
 const (
-	leastRSA = 2048
-	mostRSA  = 4096
+	leastRSA    = 2048
+	mostRSA     = 4096
+	rsaExponent = 65537
 )
 
 // CheckJWKS returns an error for operators to read, unless text is a set of public keys that sign
@@ -30,62 +35,105 @@ func CheckJWKS(text string) error {
 	case len(set.Keys) > MostClientKeys:
 		return errors.New("a client can have at most 5 keys")
 	}
-	for _, key := range set.Keys {
-		if err := checkKey(key); err != nil {
+	var keys []jose.JSONWebKey
+	for _, text := range set.Keys {
+		key, err := parseKey(text)
+		if err != nil {
 			return err
 		}
+		keys = append(keys, key)
 	}
-	return nil
+	_, err := withKeyIDs(keys)
+	return err
 }
 
 // mostFetchedKeys is how many keys of a set that a client serves are used.
 const mostFetchedKeys = 10
 
 // ParseJWKS returns the keys of a set that check assertions of a client. It leaves out all others,
-// such as those for encryption.
-func ParseJWKS(text []byte) ([]jose.JSONWebKey, error) {
+// such as those for encryption. refused says why a key for signatures was left out; nil = none was.
+func ParseJWKS(text []byte) (keys []jose.JSONWebKey, refused, err error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &set); err != nil {
-		return nil, errors.New("it must be a JSON object with a list of keys (RFC 7517)")
+		return nil, nil, errors.New("it must be a JSON object with a list of keys (RFC 7517)")
 	}
-	var keys []jose.JSONWebKey
 	for _, text := range set.Keys {
-		var key jose.JSONWebKey
-		if checkKey(text) == nil && key.UnmarshalJSON(text) == nil && len(keys) < mostFetchedKeys {
+		key, err := parseKey(text)
+		switch {
+		case err == nil && len(keys) < mostFetchedKeys:
 			keys = append(keys, key)
+		case err != nil && key.Use != "enc":
+			refused = cmp.Or(refused, err)
 		}
 	}
-	return keys, nil
+	keys, err = withKeyIDs(keys)
+	return keys, cmp.Or(refused, err), nil
 }
 
-func checkKey(text json.RawMessage) error {
-	var key jose.JSONWebKey
+// withKeyIDs returns the keys that an assertion can name: of several, those with a key ID that no
+// other has. Else each assertion could make the service try all of them. The error says why others
+// were left out.
+func withKeyIDs(keys []jose.JSONWebKey) (named []jose.JSONWebKey, err error) {
+	if len(keys) < 2 {
+		return keys, nil
+	}
+	for _, key := range keys {
+		switch isSame := func(k jose.JSONWebKey) bool { return k.KeyID == key.KeyID }; {
+		case key.KeyID == "":
+			err = errors.New("each of several keys must have a kid")
+		case slices.ContainsFunc(named, isSame):
+			err = errors.New("each of several keys must have a kid of its own")
+		default:
+			named = append(named, key)
+		}
+	}
+	return named, err
+}
+
+var errRSABits = errors.New("an RSA key must have 2048 to 4096 bits")
+
+func isLargeRSA(text json.RawMessage) bool {
+	var key struct {
+		Kind    string `json:"kty"`
+		Modulus string `json:"n"`
+	}
+	return json.Unmarshal(text, &key) == nil && key.Kind == "RSA" &&
+		base64.RawURLEncoding.DecodedLen(len(key.Modulus)) > mostRSA/8
+}
+
+func parseKey(text json.RawMessage) (key jose.JSONWebKey, err error) {
 	if err := key.UnmarshalJSON(text); err != nil || !key.Valid() {
-		return errors.New("a key is malformed, or of a kind that is not supported")
+		if isLargeRSA(text) { // which the decoder refuses
+			return key, errRSABits
+		}
+		return key, errors.New("a key is malformed, or of a kind that is not supported")
 	}
 	if !key.IsPublic() {
-		return errors.New("it must hold public keys only: keep private and symmetric keys to yourself")
+		return key, errors.New("it must hold public keys only: keep private and symmetric keys to yourself")
 	}
 	if key.Use != "" && key.Use != "sig" {
-		return errors.New("each key must be for signatures")
+		return key, errors.New("each key must be for signatures")
 	}
 	alg := ""
 	switch k := key.Key.(type) {
 	case *rsa.PublicKey:
 		if bits := k.N.BitLen(); bits < leastRSA || bits > mostRSA {
-			return errors.New("an RSA key must have 2048 to 4096 bits")
+			return key, errRSABits
+		}
+		if k.E != rsaExponent {
+			return key, errors.New("an RSA key must have the exponent 65537 (AQAB)")
 		}
 		alg = "RS256"
 	case *ecdsa.PublicKey:
 		if k.Curve != elliptic.P256() {
-			return errors.New("an elliptic key must be on the curve P-256")
+			return key, errors.New("an elliptic key must be on the curve P-256")
 		}
 		alg = "ES256"
 	}
 	if alg == "" || key.Algorithm != "" && key.Algorithm != alg {
-		return errors.New("each key must be for RS256 or ES256")
+		return key, errors.New("each key must be for RS256 or ES256")
 	}
-	return nil
+	return key, nil
 }

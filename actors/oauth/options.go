@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"errors"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -92,12 +93,19 @@ func checkServerURL(uri string) error {
 		return errors.New("it is not a URI")
 	case u.User != nil:
 		return errors.New("it must not contain a user name or password")
+	case isLinkLocal(u.Hostname()):
+		return errors.New("it must not name a link-local address: no server of a client is there")
 	case strings.HasPrefix(uri, "https://"):
 		return checkHost(u)
 	case strings.HasPrefix(uri, "http://"):
 		return checkLocal(u)
 	}
 	return errors.New("it must begin with https://, or with http:// and 127.0.0.1, [::1] or localhost")
+}
+
+func isLinkLocal(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLinkLocalUnicast()
 }
 
 // checkHTTPS returns an error unless uri is an https URL without a fragment and without user

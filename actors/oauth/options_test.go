@@ -65,7 +65,7 @@ func TestOptionsThatCanBeRegistered(t *testing.T) {
 		{public, oauth.ClientOptions{PostLogoutRedirectURIs: []string{"com.example.app:/out"}}},
 		{confidential, oauth.ClientOptions{JWKSURI: "https://app.example/jwks"}},
 		{confidential, oauth.ClientOptions{JWKS: jwks(t, jose.JSONWebKey{Key: ec.Public(), KeyID: "a"},
-			jose.JSONWebKey{Key: rs.Public(), Algorithm: "RS256", Use: "sig"})}},
+			jose.JSONWebKey{Key: rs.Public(), KeyID: "b", Algorithm: "RS256", Use: "sig"})}},
 		{confidential, oauth.ClientOptions{Resources: []string{"https://api.example/v1",
 			"http://localhost:9000/"}}},
 	} {

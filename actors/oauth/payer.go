@@ -4,8 +4,18 @@ package oauth
 type Payer struct {
 	// ID names a user, a network or a client. Few fetches of one payer are under way at a time.
 	ID string
-	// Trusted is set for a client that an operator has registered. Others leave room for these.
-	Trusted bool
+	// Class says with whom the payer shares turns and slots. Other classes do not delay it.
+	Class PayerClass
 	// Charge is called before a request is sent, and its error is returned; nil = nothing is counted.
 	Charge func() error
 }
+
+// PayerClass is how far a Payer is trusted. The zero value is Strangers.
+type PayerClass int
+
+// The classes.
+const (
+	Strangers PayerClass = iota // for clients that nobody has consented to
+	People                      // who have signed in, and clients that a person has consented to
+	Operators                   // clients that an operator has registered
+)

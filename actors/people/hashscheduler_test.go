@@ -35,16 +35,6 @@ func hash(ctx context.Context, s *hashScheduler) error {
 	return s.run(ctx, func() { time.Sleep(hashTime) })
 }
 
-// load returns the slots in use and the waiting hashes.
-func load(s *hashScheduler) (busy, waiting int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, lane := range s.waiting {
-		waiting += lane.Len()
-	}
-	return s.busy, waiting
-}
-
 // flood starts n goroutines that hash from addresses of one /48 until ctx ends. A refused one tries
 // again after 10 ms. They count their hashes.
 func flood(ctx context.Context, s *hashScheduler, n int, hashes *atomic.Int64) {
@@ -131,7 +121,7 @@ func TestQueueOfOnePayerIsBounded(t *testing.T) {
 			go func() { ended <- hash(stranger(t, attacker), s) }()
 		}
 		synctest.Wait()
-		if busy, _ := load(s); busy != hashesAtOnce || len(ended) != 100-hashesAtOnce-hashesWaiting {
+		if busy, _ := s.turns.Used(); busy != hashesAtOnce || len(ended) != 100-hashesAtOnce-hashesWaiting {
 			t.Errorf("got %d hashes running and %d refused, want %d and %d", busy, len(ended),
 				hashesAtOnce, 100-hashesAtOnce-hashesWaiting)
 		}
@@ -171,7 +161,7 @@ func TestFullLaneMakesRoom(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		_, waiting := load(s)
+		_, waiting := s.turns.Used()
 		if got := len(refused) - before; got != 1 || waiting != hashQueue {
 			t.Errorf("got %d more refused and %d waiting, want 1 and %d", got, waiting, hashQueue)
 		}
@@ -222,11 +212,11 @@ func TestCallerMayStopWaiting(t *testing.T) {
 		synctest.Wait()
 		leave()
 		err := <-left
-		if _, waiting := load(s); !errors.Is(err, context.Canceled) || waiting != 0 {
+		if _, waiting := s.turns.Used(); !errors.Is(err, context.Canceled) || waiting != 0 {
 			t.Errorf("got %v and %d waiting, want the end of its context and none", err, waiting)
 		}
 		time.Sleep(time.Second)
-		if busy, _ := load(s); busy != 0 || len(s.running) != 0 || s.others != 0 {
+		if busy, _ := s.turns.Used(); busy != 0 {
 			t.Errorf("got %d slots in use, want none", busy)
 		}
 	})

@@ -17,41 +17,44 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Limits on assertions. A caller may have few signatures checked at a time, so that a flood leaves
-// room for others. A client has at most 40,000 assertions that have not expired.
+// Limits on assertions. A client has at most 40,000 assertions that have not expired.
 const (
-	checksWaiting   = 2048 // in all
-	checksOfCaller  = 128
-	clientProofs    = 10_000 // a burst, and then
-	clientProofsIn  = 10 * time.Millisecond
-	proofClients    = 10_000
-	keySets         = 1_000          // that are kept
-	keysFresh       = time.Hour      // after which the keys of a jwks_uri are fetched again
-	keysKept        = 24 * time.Hour // while they cannot be fetched
-	keysAgain       = time.Minute    // at least, between two fetches for a client
-	keyFetches      = 60             // of a caller for self-registered clients: a burst, and then
-	keyFetchesEvery = 5 * time.Second
-	keyFetchers     = 10_000
-	assertionChecks = 10 * time.Second
+	checksWaiting    = 2048 // of operators' clients, and of others
+	checksOfPayer    = 128  // of one client in one network
+	failedProofs     = 20   // of a client in a network: a burst, and then
+	failedProofEvery = time.Second
+	failedProvers    = 50_000
+	clientProofs     = 10_000 // a burst, and then
+	clientProofsIn   = 10 * time.Millisecond
+	proofClients     = 10_000
+	keySets          = 1_000          // that are kept
+	keysFresh        = time.Hour      // after which the keys of a jwks_uri are fetched again
+	keysKept         = 24 * time.Hour // while they cannot be fetched
+	keysAgain        = time.Minute    // at least, between two fetches for a client
+	keyFetches       = 60             // of a caller for self-registered clients: a burst, and then
+	keyFetchesEvery  = 5 * time.Second
+	keyFetchers      = 10_000
+	assertionChecks  = 10 * time.Second
 )
 
 // prover checks the assertions of clients (RFC 7523). Its methods may be called by many goroutines.
 type prover struct {
-	checking chan struct{} // holds one for each signature that is being checked
+	turns    *fair.Turns                  // to check a signature
+	failed   *ratelimit.Pacer[fair.Payer] // on this node; others count their own
 	proofs   ratelimit.Limiter[string]
 	sets     *lru.Cache[string, *keySetOf] // by client
 	fetches  singleflight.Group
 	fetchers ratelimit.Limiter[netip.Addr] // for clients that registered themselves
-	waiting  fair.Slots[netip.Prefix]      // checks, by caller
 }
 
 // keySetOf are the keys of a client. It is never changed.
 type keySetOf struct {
-	source string // the keys as text, or their URL
-	keys   []jose.JSONWebKey
-	read   time.Time // when they were read, or could not be
-	asOf   time.Time // when they were read
-	err    error     // why there are none
+	source  string // the keys as text, or their URL
+	keys    []jose.JSONWebKey
+	refused error     // why a key was left out; nil = none was
+	read    time.Time // when they were read, or could not be
+	asOf    time.Time // when they were read
+	err     error     // why there are none
 }
 
 func newProver(nodes ratelimit.Nodes) *prover {
@@ -59,15 +62,17 @@ func newProver(nodes ratelimit.Nodes) *prover {
 	if err != nil {
 		panic(err) // keySets is below 1
 	}
+	class := fair.Class{Waiting: checksWaiting, Own: checksOfPayer}
 	return &prover{
-		checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), sets: sets,
+		turns:  fair.NewTurns(max(1, runtime.GOMAXPROCS(0)/2), class, class),
+		failed: ratelimit.NewPacer[fair.Payer](failedProofs, failedProofEvery, failedProvers),
+		sets:   sets,
 		proofs: ratelimit.SharePacer(nodes, "client_proofs",
 			ratelimit.NewPacer[string](clientProofs, clientProofsIn, proofClients),
 			func(id string) []byte { return []byte(id) },
 			func(text []byte) (string, bool) { return string(text), true }),
 		fetchers: ratelimit.ShareThrottle(nodes, "client_keys",
 			ratelimit.NewThrottle(keyFetches, keyFetchesEvery, keyFetchers)),
-		waiting: fair.Slots[netip.Prefix]{Total: checksWaiting, Share: checksOfCaller},
 	}
 }
 
@@ -84,15 +89,29 @@ func (s *Service) prove(
 	if fault != nil {
 		return fault
 	}
+	by := proverOf(client, c.Caller)
+	if wait := s.prover.failed.Wait(by, now); wait > 0 && c.Caller.IsValid() {
+		return tooManyFailures(wait)
+	}
 	ctx, cancel := context.WithTimeout(ctx, assertionChecks)
 	defer cancel()
-	keys, err := s.keysOf(ctx, client, a, c.Caller, now)
+	set, err := s.keysOf(ctx, client, a, c.Caller, now)
 	if err != nil {
 		return err
 	}
-	signed, err := s.prover.check(ctx, a, keys, c.Caller)
-	if err != nil || !signed {
-		return err
+	key := a.Key(set.keys)
+	signed := false
+	if key != nil {
+		if signed, err = s.prover.check(ctx, a, key, by); err != nil {
+			return err
+		}
+	}
+	if !signed {
+		s.prover.failed.Take(by, now)
+		if key == nil {
+			return a.ErrNoKey(set.refused)
+		}
+		return nil // Authenticate refuses it
 	}
 	if wait := s.prover.proofs.Take(client.ID, now); wait > 0 {
 		return tooMany("The client has sent too many assertions.", wait)
@@ -108,25 +127,29 @@ func (s *Service) prove(
 	return nil
 }
 
-// check checks a signature when it is the caller's turn.
+// proverOf returns who has the assertions of a client checked: the client in a network, so that
+// nobody elsewhere delays it. Those of operators' clients have turns of their own.
+func proverOf(client *oauth.Client, caller netip.Addr) fair.Payer {
+	by := fair.Payer{Network: ratelimit.SitePrefix(caller), Key: client.ID}
+	if client.Options.SelfRegistered {
+		by.Class = 1
+	}
+	return by
+}
+
+// check checks a signature when it is the payer's turn.
 func (p *prover) check(
-	ctx context.Context, a *oauth.Assertion, keys []jose.JSONWebKey, caller netip.Addr,
+	ctx context.Context, a *oauth.Assertion, key *jose.JSONWebKey, by fair.Payer,
 ) (signed bool, err error) {
-	if len(keys) == 0 {
-		return false, nil
-	}
-	by := ratelimit.SitePrefix(caller)
-	if !p.waiting.Take(1, by) {
+	err = p.turns.Enter(ctx, by)
+	switch {
+	case errors.Is(err, fair.ErrFull):
 		return false, errUnavailable
+	case err != nil:
+		return false, fmt.Errorf("check a signature: %w", err)
 	}
-	defer p.waiting.Give(1, by)
-	select {
-	case p.checking <- struct{}{}:
-	case <-ctx.Done():
-		return false, fmt.Errorf("wait to check a signature: %w", ctx.Err())
-	}
-	defer func() { <-p.checking }()
-	return a.IsSignedBy(keys), nil
+	defer p.turns.Leave(by)
+	return a.IsSignedBy(key), nil
 }
 
 // errNoKeys is what a client is told whose keys cannot be fetched.
@@ -137,11 +160,11 @@ var errNoKeys = &oauth.Error{
 	RetryAfter:  keysAgain,
 }
 
-// keysOf returns the keys of a client that may have signed a. Those of a jwks_uri are fetched again
-// when none has the name that a says, at most once a minute.
+// keysOf returns the keys of a client. Those of a jwks_uri are fetched again when none has the name
+// that a says, at most once a minute.
 func (s *Service) keysOf(
 	ctx context.Context, client *oauth.Client, a *oauth.Assertion, caller netip.Addr, now time.Time,
-) ([]jose.JSONWebKey, error) {
+) (*keySetOf, error) {
 	source := client.Options.JWKS + client.Options.JWKSURI // one of them is ""
 	set, ok := s.prover.sets.Get(client.ID)
 	isFetched := client.Options.JWKSURI != ""
@@ -150,7 +173,7 @@ func (s *Service) keysOf(
 		set = nil
 	case !isFetched:
 	case now.Sub(set.read) >= keysFresh,
-		now.Sub(set.read) >= keysAgain && (set.err != nil || len(a.Candidates(set.keys)) == 0):
+		now.Sub(set.read) >= keysAgain && (set.err != nil || a.Key(set.keys) == nil):
 		set = nil
 	}
 	if set == nil {
@@ -165,7 +188,7 @@ func (s *Service) keysOf(
 	if set.err != nil {
 		return nil, errNoKeys
 	}
-	return a.Candidates(set.keys), nil
+	return set, nil
 }
 
 // payerOf returns who has the keys of a client fetched: the client, if an operator has registered
@@ -174,14 +197,18 @@ func (s *Service) payerOf(
 	client *oauth.Client, caller netip.Addr, now time.Time,
 ) (oauth.Payer, error) {
 	if !client.Options.SelfRegistered {
-		return oauth.Payer{ID: "client " + client.ID, Trusted: true}, nil
+		return oauth.Payer{ID: "client " + client.ID, Class: oauth.Operators}, nil
 	}
 	if client.Options.JWKSURI != "" {
 		if wait := s.prover.fetchers.Take(caller, now); wait > 0 {
 			return oauth.Payer{}, tooMany("Too many keys of clients had to be fetched.", wait)
 		}
 	}
-	return oauth.Payer{ID: "network " + ratelimit.SitePrefix(caller).String()}, nil
+	by := oauth.Payer{ID: "network " + ratelimit.SitePrefix(caller).String()}
+	if client.Awaits.IsZero() {
+		by.Class = oauth.People // one of them has consented
+	}
+	return by, nil
 }
 
 // readKeySet reads the keys of a client. Requests of the same payer that come meanwhile wait for
@@ -199,11 +226,11 @@ func (s *Service) readKeySet(
 			return nil, errUnavailable
 		}
 		if set.err == nil {
-			set.keys, set.err = oauth.ParseJWKS(text)
+			set.keys, set.refused, set.err = oauth.ParseJWKS(text)
 		}
 		if old, ok := s.prover.sets.Peek(client.ID); ok && set.err != nil &&
 			old.source == source && old.err == nil && now.Sub(old.asOf) < keysKept {
-			set.keys, set.asOf, set.err = old.keys, old.asOf, nil // better than none
+			set.keys, set.refused, set.asOf, set.err = old.keys, old.refused, old.asOf, nil // better than none
 		}
 		s.prover.sets.Add(client.ID, set)
 		return set, nil

@@ -127,10 +127,24 @@ func TestWrongAssertionsAreThrottled(t *testing.T) {
 	if wrong != 20 {
 		t.Errorf("got %d wrong assertions, want 20", wrong)
 	}
-	r := proves(c.ID, key.assert(t, c.ID, "right", now))
-	r.Caller = netip.MustParseAddr("192.0.2.1")
-	if _, fault := f.Token(t.Context(), r, now); fault != nil {
-		t.Errorf("got %v for a right one, want a token", fault)
+	other, _ := f.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant,
+		Options: oauth.ClientOptions{JWKS: jwksOf(t, key)}})
+	for _, row := range []struct {
+		what, client, caller string
+		after                time.Duration
+		ok                   bool
+	}{
+		{"a right one, unchecked", c.ID, "192.0.2.1", 0, false},
+		{"another client", other.ID, "192.0.2.1", 0, true},
+		{"another network", c.ID, "192.0.2.2", 0, true},
+		{"later", c.ID, "192.0.2.1", time.Second, true},
+	} {
+		r := proves(row.client, key.assert(t, row.client, row.what, now))
+		r.Caller = netip.MustParseAddr(row.caller)
+		_, fault := f.Token(t.Context(), r, now.Add(row.after))
+		if ok := fault == nil; ok != row.ok || !ok && !fault.Throttled {
+			t.Errorf("%s: got %v, want a token: %t", row.what, fault, row.ok)
+		}
 	}
 }
 
@@ -179,7 +193,7 @@ func TestKeyFetchesAreCharged(t *testing.T) {
 	if fault := send(stranger, "2001:db8::1"); fault == nil || fault.Status() != 503 {
 		t.Errorf("got %v without room, want 503", fault)
 	}
-	if by := server.by.Load(); by.Trusted || by.ID != "network 2001:db8::/48" {
+	if by := server.by.Load(); by.Class != oauth.People || by.ID != "network 2001:db8::/48" {
 		t.Errorf("got %+v, want the network of the caller", by)
 	}
 	last := 200
@@ -198,7 +212,7 @@ func TestKeyFetchesAreCharged(t *testing.T) {
 	if fault := send(own, "2001:db8::1"); fault != nil {
 		t.Errorf("got %v for a client of an operator, want a token", fault)
 	}
-	if by := server.by.Load(); !by.Trusted || by.ID != "client "+own.ID {
+	if by := server.by.Load(); by.Class != oauth.Operators || by.ID != "client "+own.ID {
 		t.Errorf("got %+v, want the client", by)
 	}
 }

@@ -97,11 +97,12 @@ func (s *Service) throttled(fault *oauth.Error, c oauth.Credentials, now time.Ti
 	if wait == 0 {
 		return fault
 	}
-	return &oauth.Error{
-		Code:        oauth.TemporarilyUnavailable,
-		Description: "Too many failed client authentications came from this address.",
-		Hint:        "Check client_id and client_secret, and try again later.",
-		Throttled:   true,
-		RetryAfter:  wait,
-	}
+	return tooManyFailures(wait)
+}
+
+// tooManyFailures returns the error for a caller who has to wait after failed authentications.
+func tooManyFailures(wait time.Duration) *oauth.Error {
+	fault := tooMany("Too many failed client authentications came from this address.", wait)
+	fault.Hint = "Check client_id and client_secret, or the key of the assertion, and try again later."
+	return fault
 }

@@ -62,15 +62,26 @@ func (s *Service) MetadataClient(
 	if stored != nil && stored.Disabled {
 		return stored, false, nil
 	}
-	by := oauth.Payer{ID: "user " + strconv.FormatInt(userID, 10), Charge: func() error {
+	charged := false
+	by := oauth.Payer{ID: "user " + strconv.FormatInt(userID, 10), Class: oauth.People}
+	by.Charge = func() error {
 		if wait := s.fetches.Take(userID, now); wait > 0 {
 			return &oauth.Error{Code: oauth.TemporarilyUnavailable, Throttled: true, RetryAfter: wait,
 				Description: "You have opened too many new applications within an hour.",
 				Hint:        "Wait before another application is opened."}
 		}
+		charged = true
 		return nil
-	}}
+	}
 	text, err := s.config.Fetcher.Fetch(ctx, address, 0, by)
+	var fresh *oauth.Client
+	var wrong error
+	if err == nil {
+		fresh, wrong = s.parseDocument(ctx, address, text)
+	}
+	if charged && (err != nil || wrong != nil) { // a server's failure keeps nobody from other applications
+		s.fetches.Forgive(userID)
+	}
 	var fault *oauth.Error
 	switch {
 	case errors.As(err, &fault):
@@ -81,15 +92,25 @@ func (s *Service) MetadataClient(
 		return nil, false, &oauth.Error{Code: oauth.InvalidClient,
 			Description: "The document that describes the application cannot be read.",
 			Hint:        "client_id must lead to a JSON document: " + err.Error() + "."}
-	}
-	fresh, err := oauth.ParseMetadataDocument(address, text)
-	if err != nil {
+	case wrong != nil:
 		return nil, false, &oauth.Error{Code: oauth.InvalidClient,
 			Description: "The document that describes the application is not valid.",
-			Hint:        "Correct the document at client_id: " + err.Error() + "."}
+			Hint:        "Correct the document at client_id: " + wrong.Error() + "."}
 	}
 	c, changed = stored.Describe(fresh)
 	return c, changed, nil
+}
+
+// parseDocument returns the client that a metadata document describes. The error is for people to
+// read.
+func (s *Service) parseDocument(
+	ctx context.Context, address string, text []byte,
+) (*oauth.Client, error) {
+	c, err := oauth.ParseMetadataDocument(address, text)
+	if err != nil {
+		return nil, err
+	}
+	return c, s.checkKeysURL(ctx, c)
 }
 
 // KeepMetadataClient stores the client that a person has just consented to, as its document

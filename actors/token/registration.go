@@ -69,7 +69,11 @@ func (s *Service) CreateClient(
 		secret, kept = oauth.NewSecret(now)
 		c.Secrets = []oauth.Secret{kept}
 	}
-	if err := cmp.Or(c.CheckRegistration(), c.CheckNewName()); err != nil {
+	err = cmp.Or(c.CheckRegistration(), c.CheckNewName())
+	if err == nil {
+		err = s.checkKeysURL(ctx, &c)
+	}
+	if err != nil {
 		return nil, "", err
 	}
 	ctx = ofClient(ctx, audit.ClientCreated, c.ID)
@@ -77,6 +81,19 @@ func (s *Service) CreateClient(
 		return nil, "", fmt.Errorf("create client: %w", err)
 	}
 	return &c, secret, nil
+}
+
+// checkKeysURL returns a *oauth.RegistrationError if the keys of c can never be fetched. Names that
+// strangers choose are not resolved.
+func (s *Service) checkKeysURL(ctx context.Context, c *oauth.Client) error {
+	if c.Options.JWKSURI == "" || s.config.CheckURL == nil {
+		return nil
+	}
+	err := s.config.CheckURL(ctx, c.Options.JWKSURI, !c.Options.SelfRegistered)
+	if err != nil {
+		return &oauth.RegistrationError{Field: "jwks_uri", Message: err.Error()}
+	}
+	return nil
 }
 
 // UpdateClient replaces a client's record by a copy that change has altered. Every request sees it
@@ -200,6 +217,11 @@ func (s *Service) tryChangeClient(
 	}
 	if c.Name != old.Name {
 		if err := c.CheckNewName(); err != nil {
+			return nil, err
+		}
+	}
+	if c.Options.JWKSURI != old.Options.JWKSURI {
+		if err := s.checkKeysURL(ctx, &c); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
 //   - The keys of clients, and the limit of their assertions, are in memory. The store knows which
 //     assertions were used.
-//   - The limits of device codes, of their polls, of guesses of user codes and of registrations are
+//   - The limits of device codes, of their polls, and of guesses of user codes are
 //     in memory. A restart forgets them.
 package token
 
@@ -61,9 +61,16 @@ type Config struct {
 	// initial access token, required with oauth.RegistrationToken.
 	Registration      oauth.RegistrationMode
 	RegistrationToken string
+	// RegistrationPerHour is how many clients that registered themselves within an hour from one
+	// address may await a consent with oauth.RegistrationOpen; optional: 0 =
+	// DefaultRegistrationPerHour.
+	RegistrationPerHour int
 	// Fetcher fetches metadata documents, and the keys of clients with a jwks_uri. It is required
 	// with ClientMetadata; nil = clients with a jwks_uri cannot authenticate.
 	Fetcher Fetcher
+	// CheckURL returns an error for people to read if the Fetcher is known to reach no address of a
+	// URL's host. With lookup it resolves a name. Optional.
+	CheckURL func(ctx context.Context, url string, lookup bool) error
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
@@ -117,8 +124,7 @@ type Service struct {
 	resources resourceCache
 	fetches   ratelimit.Limiter[int64] // of metadata documents, by user
 
-	registrations ratelimit.Limiter[netip.Addr]
-	failures      failures
+	failures failures
 
 	directory *directory
 	ended     endedTokens
@@ -156,7 +162,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	}
 	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)
 	s.fetches = newFetchLimit(config.Nodes)
-	s.registrations = newRegistrationLimit(config.Nodes)
+	s.config.RegistrationPerHour = cmp.Or(config.RegistrationPerHour, DefaultRegistrationPerHour)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission
@@ -165,6 +171,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.needKeys(ctx)
 	if s.metrics, err = newMetrics(s, config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}

@@ -40,7 +40,8 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		Registration: c.Registration, RegistrationToken: c.RegistrationToken,
-		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
+		RegistrationPerHour: c.RegistrationPerHour,
+		SigningKeyAge:       c.SigningKeyAge, HintLifetime: c.SessionMax,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics, Trail: s.Store,
 	}
 	if err := s.openFetcher(&tokens); err != nil {
@@ -93,7 +94,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 // startLogouts starts to tell clients of the ends of sessions.
 func (s *Stack) startLogouts(issuer string) error {
 	sender, err := backchannel.New(backchannel.Config{Issuer: issuer, Store: s.Store,
-		Sign: s.Tokens.Sign, Logger: s.Logger, Metrics: s.Metrics})
+		Sign: s.Tokens.Sign, Dial: fetch.Dialer(fetch.IsServer), Logger: s.Logger, Metrics: s.Metrics})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -105,14 +106,16 @@ func (s *Stack) startLogouts(issuer string) error {
 func (s *Stack) openFetcher(tokens *token.Config) error {
 	c := s.config.Identity
 	tokens.ClientMetadata, tokens.Fetcher = c.ClientMetadata, c.Fetcher
-	if c.Fetcher != nil {
-		return nil
+	if c.Fetcher == nil {
+		fetcher, err := fetch.New(fetch.Config{Metrics: s.Metrics})
+		if err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+		tokens.Fetcher = fetcher
 	}
-	fetcher, err := fetch.New(fetch.Config{Metrics: s.Metrics})
-	if err != nil {
-		return fmt.Errorf("start: %w", err)
+	if fetcher, ok := tokens.Fetcher.(*fetch.Fetcher); ok {
+		tokens.CheckURL = fetcher.CheckURL
 	}
-	tokens.Fetcher = fetcher
 	return nil
 }
 

@@ -10,13 +10,12 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -33,14 +32,16 @@ const (
 	MaxBody     = 5 << 10         // bytes of a document
 	Timeout     = 5 * time.Second // of a call, with its wait for other requests to the host
 	maxHeader   = 16 << 10        // bytes of the response's header
-	maxAtOnce   = 32              // requests to all hosts
-	maxStrange  = 16              // those for payers that are not trusted
-	maxOfPayer  = 4               // requests of one payer, those that wait for a host included
+	maxWaiting  = 64              // requests of a class that wait for a slot, or for a host
+	maxOfPayer  = 4               // requests of one payer, those that wait included
 	maxCached   = 1000            // documents
 	longestURL  = 2000            // bytes
 	leastFresh  = time.Minute     // a document is kept for so long, whatever its headers say
 	longestKept = 24 * time.Hour
 )
+
+// maxAtOnce is how many requests of each class are under way.
+var maxAtOnce = [...]int{oauth.Strangers: 8, oauth.People: 12, oauth.Operators: 12}
 
 // Config is what a Fetcher is made of. The zero value is that of production, without metrics.
 type Config struct {
@@ -56,20 +57,29 @@ type Config struct {
 // goroutines.
 type Fetcher struct {
 	client *http.Client
+	allow  func(netip.Addr) bool
 	cache  *lru.Cache[string, document]
-	flight singleflight.Group // by URL
+	flight singleflight.Group // by class and URL
 	payers fair.Slots[string] // requests of each payer, by ID
-	slots  fair.Slots[string] // requests under way; those for nobody trusted have a key
+	slots  [len(maxAtOnce)]*fair.Turns
 	total  *prometheus.CounterVec
 
 	mu    sync.Mutex
-	hosts map[string]*host // those that are being asked, or waited for
+	hosts map[hostKey]*host // those that are being asked, or waited for
+}
+
+// hostKey names who shares the turns of a host: a class. Each client of an operator has its own, so
+// that a slow address of one delays none of the others.
+type hostKey struct {
+	class  oauth.PayerClass
+	client string // "" = all of the class
+	host   string
 }
 
 // host lets one request at a time reach a server.
 type host struct {
-	turn  chan struct{} // holds one while a request is under way
-	users int           // requests that wait or are under way
+	turns *fair.Turns
+	users int // requests that wait or are under way
 }
 
 // document is a fetched document.
@@ -83,7 +93,6 @@ type document struct {
 // reached.
 var (
 	errURL      = errors.New("the address must begin with https:// and have no user name and no fragment")
-	errAddress  = errors.New("the address is not public")
 	errTooLarge = fmt.Errorf("the document is larger than %d bytes", MaxBody)
 	errType     = errors.New("the document's content type is not JSON")
 )
@@ -95,8 +104,7 @@ func New(config Config) (*Fetcher, error) {
 		return nil, fmt.Errorf("make a cache: %w", err)
 	}
 	f := &Fetcher{
-		cache: cache, hosts: map[string]*host{}, payers: fair.Slots[string]{Share: maxOfPayer},
-		slots: fair.Slots[string]{Total: maxAtOnce, Share: maxStrange},
+		cache: cache, hosts: map[hostKey]*host{}, payers: fair.Slots[string]{Share: maxOfPayer},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_fetches_total",
 			Help: "Documents of clients that were requested, by outcome: done or failed.",
@@ -109,16 +117,15 @@ func New(config Config) (*Fetcher, error) {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	allow := config.Allow
-	if allow == nil {
-		allow = geo.IsPublic
+	for class, most := range maxAtOnce {
+		f.slots[class] = fair.NewTurns(most, fair.Class{Waiting: maxWaiting})
 	}
-	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
-		return checkAddress(address, allow)
-	}}
+	if f.allow = config.Allow; f.allow == nil {
+		f.allow = geo.IsPublic
+	}
 	f.client = &http.Client{
 		Transport: &http.Transport{
-			Proxy: nil, DialContext: dialer.DialContext, DisableKeepAlives: true,
+			Proxy: nil, DialContext: Dialer(f.allow), DisableKeepAlives: true,
 			DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
 			TLSClientConfig:   &tls.Config{RootCAs: config.Roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2: true,
@@ -128,21 +135,11 @@ func New(config Config) (*Fetcher, error) {
 	return f, nil
 }
 
-// checkAddress returns an error unless the address of a connection may be reached. It is called
-// with what the name has resolved to, for each address that is tried, so that a name cannot resolve
-// to another one afterwards.
-func checkAddress(address string, allow func(netip.Addr) bool) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil || !allow(at.Addr().Unmap()) {
-		return errAddress
-	}
-	return nil
-}
-
 // Fetch returns the JSON document at an https URL. It is kept for as long as its headers say, at
 // least a minute and at most a day; maxAge shortens that, down to a minute: 0 = it does not. One
-// request at a time is sent to a host, and others wait for it. The error is oauth.ErrBusy when too
-// many hosts are being asked, or too many for this payer.
+// request at a time of a class is sent to a host, or of a client of an operator. Others wait for it,
+// for half of the time that they have: the rest is for the request. The error is oauth.ErrBusy when
+// that was too short, when too many wait, or too many of this payer.
 func (f *Fetcher) Fetch(
 	ctx context.Context, address string, maxAge time.Duration, by oauth.Payer,
 ) ([]byte, error) {
@@ -158,7 +155,7 @@ func (f *Fetcher) Fetch(
 			return body, nil
 		}
 		own := false
-		fetched, err, _ := f.flight.Do(address, func() (any, error) {
+		fetched, err, _ := f.flight.Do(strconv.Itoa(int(by.Class))+" "+address, func() (any, error) {
 			own = true
 			if body, ok := f.cached(address, maxAge); ok {
 				return body, nil
@@ -211,46 +208,53 @@ func (f *Fetcher) fetch(
 	return found.body, nil
 }
 
-// enter waits until no other request to a host is under way.
+// enter waits until no other request to a host is under way, and then for a slot.
 func (f *Fetcher) enter(
 	ctx context.Context, name string, by oauth.Payer,
 ) (leave func(), err error) {
-	name = strings.ToLower(name)
+	key := hostKey{class: by.Class, host: strings.ToLower(name)}
+	if by.Class == oauth.Operators {
+		key.client = by.ID
+	}
 	if !f.payers.Take(1, by.ID) {
 		return nil, oauth.ErrBusy
 	}
-	f.mu.Lock()
-	h := f.hosts[name]
-	if h == nil {
-		h = &host{turn: make(chan struct{}, 1)}
-		f.hosts[name] = h
-	}
-	h.users++
-	f.mu.Unlock()
+	h := f.host(key)
 	release := func() {
 		f.mu.Lock()
 		if h.users--; h.users == 0 {
-			delete(f.hosts, name)
+			delete(f.hosts, key)
 		}
 		f.mu.Unlock()
 		f.payers.Give(1, by.ID)
 	}
-	select {
-	case h.turn <- struct{}{}:
-	case <-ctx.Done():
-		release()
-		return nil, fmt.Errorf("wait for another request to the host: %w", ctx.Err())
-	}
-	var counts []string // what the request counts for, beside all
-	if !by.Trusted {
-		counts = []string{"strangers"}
-	}
-	if !f.slots.Take(1, counts...) {
-		<-h.turn
+	deadline, _ := ctx.Deadline() // that of Fetch, or an earlier one
+	waiting, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+	defer cancel()
+	payer, slots := fair.Payer{Key: by.ID}, f.slots[by.Class]
+	if h.turns.Enter(waiting, payer) != nil {
 		release()
 		return nil, oauth.ErrBusy
 	}
-	return func() { f.slots.Give(1, counts...); <-h.turn; release() }, nil
+	if slots.Enter(waiting, payer) != nil {
+		h.turns.Leave(payer)
+		release()
+		return nil, oauth.ErrBusy
+	}
+	return func() { slots.Leave(payer); h.turns.Leave(payer); release() }, nil
+}
+
+// host returns the turns of a host, for one user more.
+func (f *Fetcher) host(key hostKey) *host {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.hosts[key]
+	if h == nil {
+		h = &host{turns: fair.NewTurns(1, fair.Class{Waiting: maxWaiting})}
+		f.hosts[key] = h
+	}
+	h.users++
+	return h
 }
 
 // request sends a request and reads the document.

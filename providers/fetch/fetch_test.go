@@ -196,46 +196,141 @@ func TestOneRequestAtOnceAndHost(t *testing.T) {
 	}
 }
 
-// TestStrangersLeaveRoom lets strangers name many servers that do not respond.
+// TestStrangersLeaveRoom lets strangers and people name many servers that do not respond. Each class
+// has its own slots, and its own turn at a host. Of operators' clients, each has its own.
 func TestStrangersLeaveRoom(t *testing.T) {
-	const strangers, ofPayer = 16, 4
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
-	slow := func(w http.ResponseWriter, _ *http.Request) {
-		arrived <- struct{}{}
-		<-release
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/fast") {
+			arrived <- struct{}{}
+			<-release
+		}
 		respond(w, "application/json", "{}")
 	}
-	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, "application/json", "{}")
-	})
+	s := newServer(t, slow)
 	var all sync.WaitGroup
-	for i := range strangers {
+	begin := func(address string, by oauth.Payer) {
+		all.Go(func() { _, _ = s.Fetch(t.Context(), address, 0, by) })
+		<-arrived
+	}
+	begin(s.URL+"/stranger", oauth.Payer{ID: "a"})
+	begin(s.URL+"/person", oauth.Payer{ID: "b", Class: oauth.People})
+	begin(s.URL+"/client", oauth.Payer{ID: "c", Class: oauth.Operators})
+	fast := func(class oauth.PayerClass) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := s.Fetch(ctx, s.URL+"/fast"+strconv.Itoa(int(class)), 0, oauth.Payer{ID: "d", Class: class})
+		return err
+	}
+	for class, want := range map[oauth.PayerClass]error{
+		oauth.Strangers: oauth.ErrBusy, oauth.People: oauth.ErrBusy, oauth.Operators: nil,
+	} {
+		if err := fast(class); !errors.Is(err, want) {
+			t.Errorf("class %d, at a host that is slow: got %v, want %v", class, err, want)
+		}
+	}
+	for i := range 7 {
 		other := httptest.NewTLSServer(http.HandlerFunc(slow))
 		t.Cleanup(other.Close)
-		by := oauth.Payer{ID: strconv.Itoa(i / ofPayer)}
-		all.Go(func() {
-			if _, err := s.Fetch(t.Context(), other.URL, 0, by); err != nil {
-				t.Errorf("fetch %d: %v", i, err)
-			}
-		})
-		<-arrived
-		if i == ofPayer-1 {
+		by := oauth.Payer{ID: strconv.Itoa(i / 4)}
+		begin(other.URL, by)
+		if i == 3 {
 			if _, err := s.Fetch(t.Context(), s.URL+"/more", 0, by); !errors.Is(err, oauth.ErrBusy) {
 				t.Errorf("got %v for one more of a payer, want %v", err, oauth.ErrBusy)
 			}
 		}
 	}
-	_, err := s.Fetch(t.Context(), s.URL+"/other", 0, oauth.Payer{ID: "other"})
-	if !errors.Is(err, oauth.ErrBusy) {
-		t.Errorf("got %v for one more stranger, want %v", err, oauth.ErrBusy)
-	}
-	if _, err := s.Fetch(t.Context(), s.URL, 0, oauth.Payer{ID: "c", Trusted: true}); err != nil {
-		t.Errorf("got %v for a client of an operator", err)
+	idle := httptest.NewTLSServer(http.HandlerFunc(slow))
+	t.Cleanup(idle.Close)
+	for class, want := range map[oauth.PayerClass]error{oauth.Strangers: oauth.ErrBusy, oauth.People: nil} {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := s.Fetch(ctx, idle.URL+"/fast"+strconv.Itoa(int(class)), 0, oauth.Payer{ID: "e", Class: class})
+		if !errors.Is(err, want) {
+			t.Errorf("class %d, at another host: got %v, want %v", class, err, want)
+		}
 	}
 	close(release)
 	all.Wait()
-	if _, err := s.Fetch(t.Context(), s.URL+"/other", 0, oauth.Payer{ID: "other"}); err != nil {
+	if _, err := s.Fetch(t.Context(), idle.URL+"/other", 0, oauth.Payer{ID: "other"}); err != nil {
 		t.Errorf("got %v after the others have ended", err)
+	}
+}
+
+// TestTimeIsLeftAfterTheTurn has a request wait for a turn for nearly as long as it may. It has the
+// other half of its time for itself.
+func TestTimeIsLeftAfterTheTurn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		wait := 800 * time.Millisecond
+		if r.URL.Path == "/long" {
+			wait = time.Hour
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(wait):
+		}
+		respond(w, "application/json", "{}")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	for i := range 2 {
+		go func() { _, _ = s.Fetch(ctx, s.URL+"/"+strconv.Itoa(i), 0, oauth.Payer{ID: strconv.Itoa(i)}) }()
+		time.Sleep(10 * time.Millisecond)
+	}
+	own, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if _, err := s.Fetch(own, s.URL+"/own", 0, oauth.Payer{ID: "own"}); err != nil {
+		t.Errorf("got %v, want the document after the turns of two others", err)
+	}
+	began := time.Now()
+	go func() { _, _ = s.Fetch(t.Context(), s.URL+"/long", 0, oauth.Payer{ID: "long"}) }()
+	time.Sleep(10 * time.Millisecond)
+	own, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := s.Fetch(own, s.URL+"/after", 0, oauth.Payer{ID: "own"})
+	if took := time.Since(began); !errors.Is(err, oauth.ErrBusy) || took > 1500*time.Millisecond {
+		t.Errorf("got %v after %v, want no turn after half of the time", err, took)
+	}
+}
+
+func TestURLsThatAreChecked(t *testing.T) {
+	f, err := fetch.New(fetch.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, ok := range map[string]bool{
+		"https://10.0.0.5/jwks": false, "https://169.254.169.254/jwks": false, "https://[fd00::1]/": false,
+		"https://[::ffff:192.168.0.1]:8443/": false, "https://localhost/": false, "https://keys/": false,
+		"https://keys.corp.internal/": false, "https://127.1/": false, "https://2130706433/": false,
+		"https://0x7f000001/": false, "https://keys.example.com/jwks": true, "https://8.8.8.8/jwks": true,
+		"https://[2606:4700::1]/": true, "https://keys.example.com./": true,
+	} {
+		if err := f.CheckURL(t.Context(), address, false); (err == nil) != ok {
+			t.Errorf("%s: got %v, want it accepted: %t", address, err, ok)
+		}
+	}
+	if err := f.CheckURL(t.Context(), "https://localhost/", true); err == nil ||
+		!strings.Contains(err.Error(), "public") {
+		t.Errorf("got %v for a name of loopback, want the reason", err)
+	}
+}
+
+// TestServersOfOperators checks what may be reached of servers that operators name.
+func TestServersOfOperators(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"169.254.169.254": false, "fe80::1": false, "::ffff:169.254.169.254": false, "0.0.0.0": false,
+		"::": false, "224.0.0.1": false, "fd00:ec2::254": false, "100.100.100.200": false,
+		"127.0.0.1": true, "10.1.2.3": true, "8.8.8.8": true, "fd00::1": true,
+	} {
+		if got := fetch.IsServer(netip.MustParseAddr(address)); got != ok {
+			t.Errorf("%s: got %t, want %t", address, got, ok)
+		}
+	}
+	dial := fetch.Dialer(fetch.IsServer)
+	if c, err := dial(t.Context(), "tcp", "169.254.169.254:80"); err == nil ||
+		!strings.Contains(err.Error(), "may not be reached") {
+		t.Errorf("got %v, %v, want no connection to a link-local address", c, err)
 	}
 }
 

@@ -57,7 +57,9 @@ type Config struct {
 	Issuer string
 	Store  Store
 	// Sign returns a JWT of type typ that says claims. alg is "RS256" or "ES256".
-	Sign    func(ctx context.Context, alg, typ string, claims any) (string, error)
+	Sign func(ctx context.Context, alg, typ string, claims any) (string, error)
+	// Dial opens connections, to addresses that a client's server may have only.
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -97,7 +99,7 @@ func New(config Config) (*Sender, error) {
 
 func newSender(config Config) (*Sender, error) {
 	s := &Sender{config: config, metrics: newMetrics(), wake: make(chan struct{}, 1),
-		clients: map[string]*line{}, http: newClient()}
+		clients: map[string]*line{}, http: newClient(config)}
 	var err error
 	s.leased, err = leased.New(leaseName, "back-channel logouts", config.Store, config.Logger,
 		config.Metrics, s.metrics.sent, s.metrics.failures, s.metrics.lost, s.metrics.waiting)
@@ -105,12 +107,12 @@ func newSender(config Config) (*Sender, error) {
 }
 
 // newClient returns a client that follows no redirect and reads no body.
-func newClient() *http.Client {
+func newClient(config Config) *http.Client {
 	return &http.Client{
 		Timeout: attemptTimeout,
 		Transport: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: attemptTimeout}).DialContext,
+			DialContext:            config.Dial,
 			MaxIdleConns:           most,
 			MaxIdleConnsPerHost:    perClient,
 			IdleConnTimeout:        10 * time.Second,
