@@ -145,7 +145,7 @@ func deleteUser(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.people.DeleteUser(c.context, id)
+	return nil, c.people.DeleteUser(c.context, id, c.now)
 }
 
 func setUserDisabled(disabled bool) adminHandler {
@@ -184,7 +184,7 @@ func resetPassword(c *adminCall) (any, error) {
 	if err := o.end(); err != nil {
 		return nil, err
 	}
-	return nil, c.people.ResetPassword(c.context, id, password, "", c.now)
+	return nil, c.people.ResetPassword(c.context, id, password, c.now)
 }
 
 func revokeUserTokens(c *adminCall) (any, error) {
