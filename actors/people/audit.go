@@ -28,12 +28,14 @@ func ofCreation(ctx context.Context, means string) context.Context {
 }
 
 // ofSignIn returns a context whose next write records a sign-in.
-func ofSignIn(ctx context.Context, u *account.User, e entry) context.Context {
+func ofSignIn(
+	ctx context.Context, u *account.User, session *account.Session, e entry,
+) context.Context {
 	if e.means == "" {
 		return ctx
 	}
 	event := audit.Event{Action: audit.SignIn, Subject: audit.OfUser(u.ID), Target: e.app,
-		Details: []string{e.means}, Data: audit.Data{"factors": e.amr()}}
+		Details: []string{e.means}, Data: audit.Data{"factors": session.AMR, "session": session.ID()}}
 	if !e.known {
 		event.Details = append(event.Details, "new_browser")
 	}

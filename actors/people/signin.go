@@ -151,7 +151,7 @@ func (s *Service) startSession(
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
 		Expires: s.sessionExpiry(now, now), Device: e.device, AMR: e.amr(),
 	}
-	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, e), session,
+	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,
 		s.noticesOfSignIn(ctx, u, e, now)...)
 	if err := s.tokensEnded("create session", tokens, err); err != nil {
 		return nil, err
