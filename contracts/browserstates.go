@@ -79,7 +79,7 @@ func (f *fixture) consent(ctx context.Context, user int64, scopes oauth.Scopes) 
 	if err != nil {
 		return err
 	}
-	return f.People.GrantConsent(ctx, user, f.client.ID, scopes, nil,
+	return f.People.GrantConsent(ctx, user, f.client.ID, scopes, nil, nil,
 		before.Granted, time.Now())
 }
 

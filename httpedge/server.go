@@ -50,8 +50,8 @@ type Config struct {
 	// after Shutdown.
 	Tokens *token.Service
 	People *people.Service
-	Audit  audit.Reader // the audit trail; required with Tokens
-	Issuer string       // base URL without a trailing slash; required with Tokens
+	Audit  audit.Store // the audit trail; required with Tokens
+	Issuer string      // base URL without a trailing slash; required with Tokens
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string

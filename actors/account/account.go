@@ -26,11 +26,15 @@ type User struct {
 	ProfilePicture string // URL
 	PasswordHash   string // argon2id in PHC form; "" = no password
 	PhoneSignIn    bool   // a code to Phone may replace the password
-	Disabled       bool
-	Created        time.Time
-	Updated        time.Time
-	Version        int64 // grows with each change; set by the Store
-	Epoch          int64 // as in oauth.Epochs; set by the Store
+	// PasswordSince, EmailSince, PhoneSince and PhoneSignInSince are when they were added or last
+	// changed; zero = when the account was made.
+	PasswordSince, EmailSince, PhoneSince, PhoneSignInSince time.Time
+
+	Disabled bool
+	Created  time.Time
+	Updated  time.Time
+	Version  int64 // grows with each change; set by the Store
+	Epoch    int64 // as in oauth.Epochs; set by the Store
 }
 
 // MustUsePassword reports whether the password alone signs in to u, and not a code to the phone.
@@ -54,6 +58,8 @@ type Session struct {
 	Used     time.Time // the SignedIn that UseSignIn has used; zero = none
 	Device   string    // short name of the browser and system; never an IP address
 	AMR      []string  // how the user signed in (RFC 8176)
+	Proved   time.Time // when a code proved that the person is the user; zero = never since SignedIn
+	ProvedBy Way       // the way in that got the code
 }
 
 // ID returns the name by which a user refers to a session. It reveals neither the cookie's value
@@ -107,23 +113,22 @@ type Store interface {
 	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
-	// ReplacePassword is UpdateUser for a user whose password is another one now. It also ends all
-	// sessions except the one whose hash is keep, all refresh families and codes, and all access
-	// tokens by a new epoch, and forgets the failed attempts at the account.
-	ReplacePassword(ctx context.Context, u *User, keep [32]byte) error
-	// DeleteUser deletes the user with all sessions, consents, challenges, codes and refresh
-	// tokens.
-	DeleteUser(ctx context.Context, id int64) error
+	// DeleteUser deletes the user with all sessions, consents, challenges, links, codes and refresh
+	// tokens. It keeps the notices, in place of those that were not sent.
+	DeleteUser(ctx context.Context, id int64, notices ...Notice) error
 
 	// CreateSession inserts s. Beyond MaxSessions of its user, it ends those whose last use is the
 	// longest ago. Each end of a session deletes the codes that were issued in it, revokes the
 	// families that end with it, and adds a Logout for each client that wants one. tokens reports
-	// whether a family has ended: its access tokens have to be refused from now on.
-	CreateSession(ctx context.Context, s *Session) (tokens bool, err error)
+	// whether a family has ended: its access tokens have to be refused from now on. The notices are
+	// sent.
+	CreateSession(ctx context.Context, s *Session, notices ...Notice) (tokens bool, err error)
 	Session(ctx context.Context, hash [32]byte) (*Session, error)
 	Sessions(ctx context.Context, userID int64) ([]*Session, error)
 	// UpdateSession replaces SignedIn, Seen and Expires.
 	UpdateSession(ctx context.Context, s *Session) error
+	// ProveSession replaces Proved and ProvedBy, or returns ErrNotFound.
+	ProveSession(ctx context.Context, s *Session) error
 	// UseSignIn marks the sign-in at s.SignedIn as used. It returns ErrConflict if it was used
 	// before, or if the session has another sign-in or has ended.
 	UseSignIn(ctx context.Context, s *Session) error
@@ -151,6 +156,7 @@ type Store interface {
 	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error
 
+	NoticeStore
 	LogoutStore
 	ChallengeStore
 	GuessStore

@@ -40,6 +40,8 @@ const (
 	ForReset        Purpose = "reset"        // choose a new password
 	ForChange       Purpose = "change"       // change an account's e-mail address or phone number
 	ForBrowser      Purpose = "browser"      // make a browser known to an account
+	ForProof        Purpose = "proof"        // prove to be the user, before a change of credentials
+	ForResetProof   Purpose = "reset_proof"  // prove it by an older channel, for a new password
 )
 
 // Requester is who requests codes for a recipient: a keyed hash of an unknown caller's network, or
@@ -59,7 +61,8 @@ type Challenge struct {
 	Address      string // the e-mail address or E.164 number that the code was sent to
 	UserID       int64  // whose password or address is changed; 0 = no user
 	Name         string // the new user's name; "" = not asked yet
-	PasswordHash string // the new user's
+	PasswordHash string // the new user's, or the new one
+	ProvedBy     Way    // that allowed to request the code, ProofLifetime before Ends
 	Message      Kind   // kind of the message that is sent
 	CodeHash     string // argon2id in PHC form; "" = no code of 6 digits was sent
 	Tries        int    // attempts so far, at most CodeTries

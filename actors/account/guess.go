@@ -52,7 +52,7 @@ type GuessLimitError struct {
 func (e *GuessLimitError) Error() string { return "too many wrong passwords of one account" }
 
 // GuessStore counts wrong passwords. Its methods are atomic, so the limits hold over all processes.
-// ReplacePassword of the Store forgets the attempts at the user's account.
+// ChangeCredentials of the Store forgets the attempts at the user's account.
 type GuessStore interface {
 	// CountGuess counts g as failed, before its password is checked. It returns a *GuessLimitError,
 	// and counts nothing, if g's Rate allows no attempt at g.At.

@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,6 +48,7 @@ const (
 	ResetCode    Kind = "reset_code"    // allows a new password
 	ChangeCode   Kind = "change_code"   // confirms an account's new address or number
 	BrowserCode  Kind = "browser_code"  // makes a browser known to an account
+	ProofCode    Kind = "proof_code"    // proves to be the user, before a change of credentials
 	// LongCode is the last message of a day, in place of another. Its code serves every purpose.
 	LongCode Kind = "long_code"
 )
@@ -58,19 +60,41 @@ const (
 	// NoAccount: somebody requested a new password, or tried to sign in often, at an address that has
 	// no account.
 	NoAccount Kind = "no_account"
-	// AddressLeft: the account of this address or number was changed to another one.
-	AddressLeft Kind = "address_left"
 	// ManyAttempts: somebody entered many wrong passwords of the account.
 	ManyAttempts Kind = "many_attempts"
 )
 
+// Notices: messages about a change of an account, with the link of the Message. They go to all its
+// channels, old and new ones.
+const (
+	// AddressLeft: the account of this address or number has left it. Its link restores it.
+	AddressLeft        Kind = "address_left"
+	PasswordChanged    Kind = "password_changed"
+	PasswordSet        Kind = "password_set" // the first one
+	PasswordRecovered  Kind = "password_recovered"
+	EmailAdded         Kind = "email_added"
+	EmailChanged       Kind = "email_changed"
+	EmailRemoved       Kind = "email_removed"
+	PhoneAdded         Kind = "phone_added"
+	PhoneChanged       Kind = "phone_changed"
+	PhoneRemoved       Kind = "phone_removed"
+	PhoneSignInAllowed Kind = "phone_sign_in_allowed"
+	PhoneSignInEnded   Kind = "phone_sign_in_ended"
+	ChangeUndone       Kind = "change_undone"
+	NewBrowser         Kind = "new_browser" // a sign-in from a browser that is not known
+	AccountDeleted     Kind = "account_deleted"
+)
+
+// Notices are the kinds of notices.
+var Notices = []Kind{
+	AddressLeft, PasswordChanged, PasswordSet, PasswordRecovered, EmailAdded, EmailChanged,
+	EmailRemoved, PhoneAdded, PhoneChanged, PhoneRemoved, PhoneSignInAllowed, PhoneSignInEnded,
+	ChangeUndone, NewBrowser, AccountDeleted,
+}
+
 // HasCode reports whether messages of the kind carry a code.
 func (k Kind) HasCode() bool {
-	switch k {
-	case AccountExists, NoAccount, AddressLeft, ManyAttempts:
-		return false
-	}
-	return true
+	return k != AccountExists && k != NoAccount && k != ManyAttempts && !slices.Contains(Notices, k)
 }
 
 // Lifetime returns how long the code of a message is valid; 0 = it has none.
@@ -90,6 +114,13 @@ type Message struct {
 	To      string // e-mail address, or E.164 number
 	Kind    Kind
 	Code    string // 6 digits, or what NewLongCode returns; "" unless Kind.HasCode
+
+	// The fields below are those of notices.
+	Link       string    // URL; "" = none
+	At         time.Time // of the last change that it is about
+	Count      int       // changes that it is about
+	Browser    string    // in which it was made, in a few words; "" = unknown
+	ByOperator bool      // an operator made it
 }
 
 // CodeSender sends messages to people. Its methods may be called by many goroutines.

@@ -5,8 +5,9 @@ type Action string
 
 // What people do, or others in their name.
 const (
-	SignIn           Action = "sign_in"           // details: the means; new_browser if unknown
-	SignOut          Action = "sign_out"          // details: others for all other sessions
+	// SignIn has the app as its target. Details: the means; new_browser if unknown. Data: factors.
+	SignIn           Action = "sign_in"
+	SignOut          Action = "sign_out"          // details: others, or all: several sessions
 	BrowserConfirmed Action = "browser_confirmed" // a code made the browser known to the account
 	AccountCreated   Action = "account_created"   // details: the means
 	AccountChanged   Action = "account_changed"   // details: the changed members
@@ -16,7 +17,11 @@ const (
 	PasswordChanged  Action = "password_changed" // by the person, who knew the former one
 	PasswordReset    Action = "password_reset"   // by a code, or by an operator
 	AddressChanged   Action = "address_changed"  // details: email or phone_number
-	ConsentGiven     Action = "consent_given"    // target: the client; details: the scopes
+	ChangeUndone     Action = "change_undone"    // by the link of a notice; details: as above
+	// ConsentGiven and Authorized have the client as their target, the scopes as details, and as
+	// data the resources with their scopes. Authorized, a code that was issued, also has the session.
+	ConsentGiven     Action = "consent_given"
+	Authorized       Action = "authorized"
 	ConsentWithdrawn Action = "consent_withdrawn"
 	DeviceAllowed    Action = "device_allowed" // target: the client; details: the scopes
 	DeviceDenied     Action = "device_denied"  // target: the client
@@ -35,7 +40,7 @@ const (
 // What operators do.
 const (
 	ClientCreated    Action = "client_created"
-	ClientChanged    Action = "client_changed" // details: the changed members
+	ClientChanged    Action = "client_changed" // details: the changed members; data: their values
 	ClientDeleted    Action = "client_deleted"
 	SecretCreated    Action = "secret_created"
 	SecretRevoked    Action = "secret_revoked"
@@ -47,6 +52,10 @@ const (
 	ResourceDeleted  Action = "resource_deleted" // target: its URI
 	KeysRotated      Action = "keys_rotated"     // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
+	UserRead         Action = "user_read"     // details: sessions if those were read
+	UsersListed      Action = "users_listed"  // data: their number, and the first and last id
+	TrailRead        Action = "trail_read"    // data: the filter, and the number of events
+	AdminRefused     Action = "admin_refused" // target: the route; details: why
 )
 
 // What clients that register themselves do. The subject of both is the service, since anybody can
@@ -71,5 +80,6 @@ var Actions = []Action{
 	ClientChanged, ClientDeleted, SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved,
 	ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted, LogoutLost,
-	ClientRegistered, ClientEnded, ClientFailed,
+	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
+	TrailRead, AdminRefused,
 }

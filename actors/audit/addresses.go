@@ -22,9 +22,17 @@ func (a Addresses) Keep(caller netip.Addr) string {
 	if a == FullAddresses {
 		return caller.String()
 	}
+	return Network(caller).String()
+}
+
+// Network returns the network of a caller: the /24 of an IPv4 address, the /48 of an IPv6 address.
+// The zero Addr has the zero Prefix.
+func Network(caller netip.Addr) netip.Prefix {
+	caller = caller.Unmap()
 	bits := 48
 	if caller.Is4() {
 		bits = 24
 	}
-	return netip.PrefixFrom(caller, bits).Masked().String()
+	network, _ := caller.Prefix(bits) // without the zone
+	return network
 }

@@ -1,6 +1,6 @@
 // Package audit holds the rules of the audit trail: what is recorded, of whom, and where a request
 // came from. The trail has one row for each event, written in the transaction of the change itself.
-// No event holds a secret or the content of a profile.
+// No event holds a secret. Only what operators change is recorded with its values.
 package audit
 
 import (
@@ -26,7 +26,10 @@ type Event struct {
 	// Details are fixed words: the names of changed members, the means of a sign-in, the budget that
 	// was reached. Never a value that a person or client has sent.
 	Details []string
-	Count   int // events that the row stands for; 0 = 1
+	// Data is what the action says besides, as JSON: for an operator's change the values before and
+	// after, without secrets. nil = nothing.
+	Data  Data
+	Count int // events that the row stands for; 0 = 1
 	// From is what the Store keeps of Caller: an address, a prefix, or "". It is set by the Store,
 	// which returns no Caller.
 	From string
@@ -38,7 +41,20 @@ type Source struct {
 	Actor     Actor
 	RequestID string
 	Caller    netip.Addr
+	Browser   string // browser and system in a few words; "" = unknown
 }
+
+// Data are values of an event by their names. All of them can be encoded as JSON.
+type Data map[string]any
+
+// Before and After are the members of Data with the values that a change replaced, and the new ones.
+const (
+	Before = "before"
+	After  = "after"
+)
+
+// ByOperator reports whether the request is an operator's.
+func (s Source) ByOperator() bool { return s.Actor.Kind == Operator }
 
 // Actor is who acts. The zero Actor is the service itself.
 type Actor struct {

@@ -16,10 +16,12 @@ type record struct {
 	ClientID  *string     `json:"client_id"`
 	Target    *string     `json:"target"`
 	Details   []string    `json:"details"`
+	Data      Data        `json:"data"`
 	Count     int         `json:"count"`
 	Actor     recordActor `json:"actor"`
 	RequestID *string     `json:"request_id"`
 	Caller    *string     `json:"caller"`
+	Browser   *string     `json:"browser"`
 }
 
 type recordActor struct {
@@ -38,9 +40,12 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Number: e.Number, Time: e.Time.UTC().Format(timeForm), Action: e.Action,
 		Outcome: e.Outcome, UserID: orNull(e.Subject.UserID),
 		ClientID: orNull(e.Subject.ClientID), Target: orNull(e.Target),
-		Details: append([]string{}, e.Details...), Count: e.Count,
+		Details: append([]string{}, e.Details...), Data: e.Data, Count: e.Count,
 		Actor:     recordActor{e.Actor.Kind, orNull(e.Actor.ID)},
-		RequestID: orNull(e.RequestID), Caller: orNull(e.From),
+		RequestID: orNull(e.RequestID), Caller: orNull(e.From), Browser: orNull(e.Browser),
+	}
+	if r.Data == nil {
+		r.Data = Data{}
 	}
 	if r.Actor.Kind == System {
 		r.Actor.Kind = systemKind
@@ -61,9 +66,12 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	*e = Event{
 		Number: r.Number, Time: at, Action: r.Action, Outcome: r.Outcome,
 		Subject: Subject{orZero(r.UserID), orZero(r.ClientID)}, Target: orZero(r.Target),
-		Details: r.Details, Count: r.Count, From: orZero(r.Caller),
+		Details: r.Details, Data: r.Data, Count: r.Count, From: orZero(r.Caller),
 		Source: Source{Actor: Actor{r.Actor.Kind, orZero(r.Actor.ID)},
-			RequestID: orZero(r.RequestID)},
+			RequestID: orZero(r.RequestID), Browser: orZero(r.Browser)},
+	}
+	if len(e.Data) == 0 {
+		e.Data = nil
 	}
 	if e.Actor.Kind == systemKind {
 		e.Actor.Kind = System

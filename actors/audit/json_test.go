@@ -18,18 +18,22 @@ func TestEventJSON(t *testing.T) {
 		{
 			audit.Event{Number: 4, Time: at.In(time.FixedZone("", 7200)), Action: audit.SignIn,
 				Outcome: audit.Failed, Subject: audit.OfUser(7), Details: []string{"password"},
+				Data:  audit.Data{"factors": []any{"pwd"}},
 				Count: 12, From: "192.0.2.0/24", Source: audit.Source{
-					Actor: audit.Actor{Kind: audit.User, ID: "7"}, RequestID: "r1"}},
+					Actor: audit.Actor{Kind: audit.User, ID: "7"}, RequestID: "r1",
+					Browser: "Firefox on Linux"}},
 			`{"number":4,"time":"2026-05-03T12:00:00.007Z","action":"sign_in","outcome":"failed",` +
-				`"user_id":7,"client_id":null,"target":null,"details":["password"],"count":12,` +
-				`"actor":{"kind":"user","id":"7"},"request_id":"r1","caller":"192.0.2.0/24"}`,
+				`"user_id":7,"client_id":null,"target":null,"details":["password"],` +
+				`"data":{"factors":["pwd"]},"count":12,` +
+				`"actor":{"kind":"user","id":"7"},"request_id":"r1","caller":"192.0.2.0/24",` +
+				`"browser":"Firefox on Linux"}`,
 		},
 		{
 			audit.Event{Number: 5, Time: at, Action: audit.KeysRotated, Outcome: audit.OK,
 				Target: "forms", Count: 1},
 			`{"number":5,"time":"2026-05-03T12:00:00.007Z","action":"keys_rotated","outcome":"ok",` +
-				`"user_id":null,"client_id":null,"target":"forms","details":[],"count":1,` +
-				`"actor":{"kind":"system","id":null},"request_id":null,"caller":null}`,
+				`"user_id":null,"client_id":null,"target":"forms","details":[],"data":{},"count":1,` +
+				`"actor":{"kind":"system","id":null},"request_id":null,"caller":null,"browser":null}`,
 		},
 	} {
 		got, err := json.Marshal(row.event)

@@ -23,6 +23,8 @@ type AuthorizationCode struct {
 	Epochs  Epochs
 	Session Hash         // of the browser's session that it was issued in; zero = none is kept
 	Details GrantDetails // those of the family
+	// SessionID names the session in the audit trail. It is not stored with the code.
+	SessionID string
 }
 
 // GrantDetails are what a grant has beside its scopes. The zero value is that of a request without

@@ -445,8 +445,17 @@ func (r *Resources) scopesAt(target Target) (names []string) {
 // Reach is what a target means to people.
 type Reach struct {
 	Target Target
+	URI    string   // of the resource
 	Place  string   // the resource's host and path
 	Scopes []string // names
+}
+
+// Recorded returns resources with their scopes for the audit trail, or nil.
+func Recorded(reaches []Reach) (all []map[string]any) {
+	for _, r := range reaches {
+		all = append(all, map[string]any{"resource": r.URI, "scopes": r.Scopes})
+	}
+	return all
 }
 
 // Reaches returns what t means to people, without this service.
@@ -457,7 +466,7 @@ func (r *Resources) Reaches(t Targets) (all []Reach) {
 			continue
 		}
 		place := strings.TrimSuffix(strings.TrimPrefix(resource.URI, "https://"), "/")
-		all = append(all, Reach{target, place, r.scopesAt(target)})
+		all = append(all, Reach{target, resource.URI, place, r.scopesAt(target)})
 	}
 	return all
 }

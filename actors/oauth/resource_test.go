@@ -245,7 +245,8 @@ func TestIntrospectionNamesAudience(t *testing.T) {
 		t.Error("got no details to keep, want targets")
 	}
 	if got := known.Reaches(oauth.Targets{{Resource: 3, Scopes: 2}}); !reflect.DeepEqual(got,
-		[]oauth.Reach{{Target: oauth.Target{Resource: 3, Scopes: 2}, Place: "mail.example/v1",
+		[]oauth.Reach{{Target: oauth.Target{Resource: 3, Scopes: 2},
+			URI: "https://mail.example/v1", Place: "mail.example/v1",
 			Scopes: []string{"read"}}}) {
 		t.Errorf("got %+v", got)
 	}

@@ -3,38 +3,41 @@ package people
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
 	"gatehouse/actors/account"
 )
 
-// BeginChange requests a code that changes a user's e-mail address or phone number. It returns the
-// token for the cookie, which ConfirmChange needs. Only the message reveals that the address
-// belongs to another account: response and time are the same. The error is account.FieldErrors
-// about email or phone_number, a *ThrottledError, account.ErrNotFound, account.ErrBusy,
-// oauth.ErrBusy or a failure.
+// BeginChange requests a code that changes u's e-mail address or phone number, when p proves who the
+// person is. It returns the token for the cookie, which ConfirmChange needs. Only the message reveals
+// that the address belongs to another account: response and time are the same. The error is one of
+// Prove, account.FieldErrors about email or phone_number, account.ErrBusy, oauth.ErrBusy or a
+// failure.
 func (s *Service) BeginChange(
-	ctx context.Context, userID int64, channel account.Channel, address string,
+	ctx context.Context, u *account.User, p Proof, channel account.Channel, address string,
 	by Browser, now time.Time,
 ) (token string, err error) {
-	if address, err = s.parseAddress(channel, address, now); err != nil {
+	a, err := s.prove(ctx, u, p, now)
+	if err != nil {
 		return "", err
 	}
-	u, err := s.config.Store.User(ctx, userID)
-	if err != nil {
-		return "", fmt.Errorf("read user: %w", err)
+	ends := a.at.Add(account.ProofLifetime)
+	if ends.Sub(now) < account.CodeLifetime { // the code would be worth nothing before it expires
+		return "", ErrProofNeeded
+	}
+	if address, err = s.parseAddress(channel, address, now); err != nil {
+		return "", err
 	}
 	if err := checkChange(u, channel, address); err != nil {
 		return "", err
 	}
 	c := &account.Challenge{
-		Purpose: account.ForChange, Channel: channel, Address: address, UserID: userID,
-		Message: account.ChangeCode,
+		Purpose: account.ForChange, Channel: channel, Address: address, UserID: u.ID,
+		Message: account.ChangeCode, ProvedBy: a.way, Ends: ends,
 	}
 	return s.requestCode(ctx, c, by, now, func(_ context.Context, owner *account.User) error {
-		if owner.ID != 0 && owner.ID != userID {
+		if owner.ID != 0 && owner.ID != u.ID {
 			c.Message = account.AccountExists
 		}
 		return nil
@@ -43,28 +46,28 @@ func (s *Service) BeginChange(
 
 // checkChange returns account.FieldErrors when u has that address already.
 func checkChange(u *account.User, channel account.Channel, address string) error {
-	field, current := "email", u.Email
+	field := "email"
 	if channel == account.SMS {
-		field, current = "phone_number", u.Phone
+		field = "phone_number"
 	}
-	if current == address {
+	if *addressOf(u, channel) == address {
 		return account.FieldErrors{{Field: field, Message: "is yours already"}}
 	}
 	return nil
 }
 
-// ConfirmChange gives a user the address or number that the code was sent to, and notifies the
-// former one. The error is ErrWrongCode, ErrCodeExpired (also for a code of another user), a
+// ConfirmChange gives the user of a session the address or number that the code was sent to. The
+// error is ErrWrongCode, ErrCodeExpired (also for a code of another user), ErrProofNeeded, a
 // *ThrottledError, account.ErrTaken, account.ErrNotFound or a failure.
 func (s *Service) ConfirmChange(
-	ctx context.Context, userID int64, token, code string, now time.Time,
+	ctx context.Context, session *account.Session, token, code string, now time.Time,
 ) (*account.User, error) {
-	ctx = paidBy(ctx, &account.User{ID: userID}, true, netip.Addr{})
+	ctx = paidBy(ctx, &account.User{ID: session.UserID}, true, netip.Addr{})
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return nil, err
 	}
-	if c.Purpose != account.ForChange || c.UserID != userID {
+	if c.Purpose != account.ForChange || c.UserID != session.UserID {
 		return nil, ErrCodeExpired
 	}
 	if err := s.checkCode(ctx, c, code, &account.User{}, Browser{}, now); err != nil {
@@ -73,22 +76,36 @@ func (s *Service) ConfirmChange(
 	if err := s.takeChallenge(ctx, c, nil, now); err != nil {
 		return nil, err
 	}
-	former := ""
-	u, err := s.changeUser(ctx, userID, now, s.config.Store.UpdateUser, func(u *account.User) error {
-		if c.Channel == account.SMS {
-			former, u.Phone = u.Phone, c.Address
-		} else {
-			former, u.Email = u.Email, c.Address
-		}
+	a := authority{
+		kind: asPerson, way: c.ProvedBy, at: c.Ends.Add(-account.ProofLifetime), keep: session.Hash,
+	}
+	return s.changeUser(ctx, session.UserID, a, now, func(u *account.User) error {
+		*addressOf(u, c.Channel) = c.Address
 		return nil
 	})
+}
+
+// addressOf returns the address of u for a channel.
+func addressOf(u *account.User, channel account.Channel) *string {
+	if channel == account.SMS {
+		return &u.Phone
+	}
+	return &u.Email
+}
+
+// RemoveAddress removes u's e-mail address or phone number, when p proves who the person is. The
+// error is one of Prove, ErrLastWay, account.ErrNotFound or a failure.
+func (s *Service) RemoveAddress(
+	ctx context.Context, u *account.User, p Proof, channel account.Channel, now time.Time,
+) (*account.User, error) {
+	a, err := s.prove(ctx, u, p, now)
 	if err != nil {
 		return nil, err
 	}
-	if former != "" {
-		s.notify(account.Message{Channel: c.Channel, To: former, Kind: account.AddressLeft})
-	}
-	return u, nil
+	return s.changeUser(ctx, u.ID, a, now, func(u *account.User) error {
+		*addressOf(u, channel) = ""
+		return nil
+	})
 }
 
 // notify enqueues a message. The request succeeds without it, so an error is only logged.

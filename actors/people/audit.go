@@ -28,19 +28,23 @@ func ofCreation(ctx context.Context, means string) context.Context {
 }
 
 // ofSignIn returns a context whose next write records a sign-in.
-func ofSignIn(ctx context.Context, u *account.User, e entry) context.Context {
-	switch {
-	case e.means == "":
+func ofSignIn(
+	ctx context.Context, u *account.User, session *account.Session, e entry,
+) context.Context {
+	if e.means == "" {
 		return ctx
-	case e.known:
-		return ofUser(byUser(ctx, u.ID), audit.SignIn, u.ID, e.means)
 	}
-	return ofUser(byUser(ctx, u.ID), audit.SignIn, u.ID, e.means, "new_browser")
+	event := audit.Event{Action: audit.SignIn, Subject: audit.OfUser(u.ID), Target: e.app,
+		Details: []string{e.means}, Data: audit.Data{"factors": session.AMR, "session": session.ID()}}
+	if !e.known {
+		event.Details = append(event.Details, "new_browser")
+	}
+	return audit.With(byUser(ctx, u.ID), event)
 }
 
-// ofChange returns a context whose next write records what it changes in a user's record. A
-// password is recorded by those who know why it changes.
-func ofChange(ctx context.Context, old, u *account.User) context.Context {
+// ofChange returns a context whose next write records what it changes in a user's record, and by
+// which authority. Of an operator's change it records the values.
+func ofChange(ctx context.Context, old, u *account.User, a authority) context.Context {
 	if old.Disabled != u.Disabled {
 		action := audit.AccountEnabled
 		if u.Disabled {
@@ -48,32 +52,64 @@ func ofChange(ctx context.Context, old, u *account.User) context.Context {
 		}
 		ctx = ofUser(ctx, action, u.ID)
 	}
-	if changed := differing([]member{{"email", old.Email, u.Email},
-		{"phone_number", old.Phone, u.Phone}}); changed != nil {
-		ctx = ofUser(ctx, audit.AddressChanged, u.ID, changed...)
+	addresses := differing([]member{{"email", old.Email, u.Email},
+		{"phone_number", old.Phone, u.Phone}})
+	if a.kind == asLink {
+		return ofUser(ctx, audit.ChangeUndone, u.ID, names(addresses)...)
 	}
-	if changed := differing([]member{
+	if old.PasswordHash != u.PasswordHash {
+		action := audit.PasswordReset
+		if a.kind == asPerson {
+			action = audit.PasswordChanged
+		}
+		ctx = ofUser(ctx, action, u.ID)
+	}
+	ctx = ofMembers(ctx, audit.AddressChanged, u.ID, addresses)
+	return ofMembers(ctx, audit.AccountChanged, u.ID, differing([]member{
 		{"name", old.Name, u.Name}, {"username", old.Username, u.Username},
 		{"gender", old.Gender, u.Gender}, {"bio", old.Bio, u.Bio},
 		{"place_of_birth", old.PlaceOfBirth, u.PlaceOfBirth},
 		{"date_of_birth", old.DateOfBirth, u.DateOfBirth}, {"address", old.Address, u.Address},
 		{"profile_picture", old.ProfilePicture, u.ProfilePicture},
 		{"phone_sign_in", strconv.FormatBool(old.PhoneSignIn), strconv.FormatBool(u.PhoneSignIn)},
-	}); changed != nil {
-		ctx = ofUser(ctx, audit.AccountChanged, u.ID, changed...)
+	}))
+}
+
+// ofMembers returns a context whose next write records changed members of a user's record, if there
+// are any.
+func ofMembers(
+	ctx context.Context, action audit.Action, id int64, changed []member,
+) context.Context {
+	if changed == nil {
+		return ctx
 	}
-	return ctx
+	e := audit.Event{Action: action, Subject: audit.OfUser(id), Details: names(changed)}
+	if audit.SourceOf(ctx).ByOperator() {
+		before, after := audit.Data{}, audit.Data{}
+		for _, m := range changed {
+			before[m.name], after[m.name] = m.old, m.new
+		}
+		e.Data = audit.Data{audit.Before: before, audit.After: after}
+	}
+	return audit.With(ctx, e)
 }
 
 // member is a member of a record, before and after a change.
 type member struct{ name, old, new string }
 
-// differing returns the names of the members that have changed.
-func differing(members []member) (names []string) {
+// differing returns the members that have changed.
+func differing(members []member) (changed []member) {
 	for _, m := range members {
 		if m.old != m.new {
-			names = append(names, m.name)
+			changed = append(changed, m)
 		}
 	}
-	return names
+	return changed
+}
+
+func names(members []member) (all []string) {
+	for _, m := range members {
+		all = append(all, m.name)
+	}
+	return all
 }

@@ -65,7 +65,8 @@ func (s *Service) challenge(
 	return c, nil
 }
 
-// requestCode creates the challenge c, sends its message and returns the token for the cookie.
+// requestCode creates the challenge c, sends its message and returns the token for the cookie. c ends
+// after ChallengeLifetime unless its Ends says when.
 // prepare completes c, given the owner of its address, who is the zero User if there is none; nil
 // does nothing. The time of a request must not depend on whether the address has an owner.
 func (s *Service) requestCode(
@@ -73,7 +74,10 @@ func (s *Service) requestCode(
 	prepare func(ctx context.Context, owner *account.User) error,
 ) (token string, err error) {
 	token = account.NewSecret()
-	c.Hash, c.Ends = oauth.HashOf(token), now.Add(account.ChallengeLifetime)
+	c.Hash = oauth.HashOf(token)
+	if c.Ends.IsZero() {
+		c.Ends = now.Add(account.ChallengeLifetime)
+	}
 	owner, err := s.owner(ctx, c)
 	if err != nil {
 		return "", err
@@ -261,7 +265,10 @@ func (s *Service) signInByCode(
 	if err != nil {
 		return nil, err
 	}
-	return s.startSession(ctx, u, entry{by.Device, string(purpose), known}, now)
+	if purpose == account.ForResetProof {
+		purpose = account.ForReset
+	}
+	return s.startSession(ctx, u, entry{by.Device, string(purpose), known, by.App}, now)
 }
 
 // challengeFor returns the challenge of a cookie's token, which must have that purpose, and the

@@ -76,20 +76,22 @@ func TestCodeCreatesOneAccount(t *testing.T) {
 func TestCodeIsValidForOnePurpose(t *testing.T) {
 	f := newCodeFixture(t)
 	in := f.signUp(t, "other@example.com")
+	session := f.sessionOf(t, in)
+	proof := people.Proof{Session: session, Password: password}
 	token := f.register(t, eve)
 	code := f.receive(t, eve, account.RegisterCode)
 	_, err := f.ConfirmPhone(t.Context(), token, code, "Eve", testBrowser, f.now)
 	wantError(t, "registration, as phone", err, people.ErrCodeExpired)
 	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, testBrowser, f.now)
 	wantError(t, "registration, as reset", err, people.ErrCodeExpired)
-	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
+	_, err = f.ConfirmChange(t.Context(), session, token, code, f.now)
 	wantError(t, "registration, as change", err, people.ErrCodeExpired)
 	if token, err = f.BeginReset(t.Context(), "other@example.com", testBrowser, f.now); err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.confirm(t, token, f.receive(t, "other@example.com", account.ResetCode))
 	wantError(t, "reset, as registration", err, people.ErrCodeExpired)
-	token, err = f.BeginChange(t.Context(), in.User.ID, account.SMS, evePhone, testBrowser, f.now)
+	token, err = f.BeginChange(t.Context(), in.User, proof, account.SMS, evePhone, testBrowser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}

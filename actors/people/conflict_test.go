@@ -156,7 +156,7 @@ func TestConcurrentUpdatesOfTwoProcesses(t *testing.T) {
 			func() error { return p.renameUser(a, name) },
 			func() error {
 				return a.ResetPassword(t.Context(), p.user,
-					"another passphrase "+strconv.Itoa(round), "", time.Now())
+					"another passphrase "+strconv.Itoa(round), time.Now())
 			},
 			func() (err error) {
 				_, kept, err = b.tokens.RotateSecret(t.Context(), p.client, time.Now())

@@ -36,7 +36,7 @@ func (s *Service) Consent(
 // the user counts once, in all processes.
 func (s *Service) GrantConsent(
 	ctx context.Context, userID int64, clientID string, scopes oauth.Scopes,
-	targets oauth.Targets, before, now time.Time,
+	targets oauth.Targets, reaches []oauth.Reach, before, now time.Time,
 ) error {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped
@@ -46,8 +46,12 @@ func (s *Service) GrantConsent(
 	if err != nil {
 		return err
 	}
-	ctx = audit.With(ctx, audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(userID),
-		Target: clientID, Details: scopes.Names()})
+	event := audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(userID),
+		Target: clientID, Details: scopes.Names()}
+	if recorded := oauth.Recorded(reaches); recorded != nil {
+		event.Data = audit.Data{"resources": recorded}
+	}
+	ctx = audit.With(ctx, event)
 	err = s.config.Store.GrantConsent(ctx, &account.Consent{
 		UserID: userID, ClientID: clientID, Scopes: uint16(scopes), Resources: resources,
 		Granted: now, Used: now,

@@ -39,7 +39,7 @@ func (f *fixture) grant(
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.GrantConsent(t.Context(), userID, clientID, scopes, nil, before.Granted, now)
+	err = f.GrantConsent(t.Context(), userID, clientID, scopes, nil, nil, before.Granted, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,10 @@ type hookedStore struct {
 	afterPassword func() error
 }
 
-func (s *hookedStore) ReplacePassword(ctx context.Context, u *account.User, keep [32]byte) error {
-	err := s.Store.ReplacePassword(ctx, u, keep)
+func (s *hookedStore) ChangeCredentials(
+	ctx context.Context, u *account.User, c account.CredentialChange,
+) error {
+	err := s.Store.ChangeCredentials(ctx, u, c)
 	if s.afterPassword != nil && err == nil {
 		err = s.afterPassword()
 	}
@@ -138,11 +140,13 @@ func (s *hookedStore) Consent(
 	return s.Store.Consent(ctx, userID, clientID)
 }
 
-func (s *hookedStore) CreateSession(ctx context.Context, session *account.Session) (bool, error) {
+func (s *hookedStore) CreateSession(
+	ctx context.Context, session *account.Session, notices ...account.Notice,
+) (bool, error) {
 	if s.beforeSession != nil {
 		s.beforeSession()
 	}
-	return s.Store.CreateSession(ctx, session)
+	return s.Store.CreateSession(ctx, session, notices...)
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -325,6 +329,8 @@ type codeFixture struct {
 	messages messenger
 	metrics  *prometheus.Registry
 	now      time.Time
+	ctx      context.Context // of newUser
+	url      string          // of the database
 }
 
 // openCodeFixture starts the services on a database file, whose messenger returns
@@ -333,8 +339,9 @@ func openCodeFixture(t *testing.T, path string, buffered int) *codeFixture {
 	t.Helper()
 	f := &codeFixture{
 		messages: make(messenger, buffered), metrics: prometheus.NewRegistry(), now: time.Now(),
+		url: "sqlite:" + path,
 	}
-	store := openStore(t, "sqlite:"+path)
+	store := openStore(t, f.url)
 	f.services = startServices(t, store, func(c *people.Config, _ *token.Config) {
 		c.Messenger, c.Channels = f.messages, account.Channels{SMS: true, Email: true}
 		c.Metrics = f.metrics

@@ -334,7 +334,7 @@ func TestNewPasswordForgetsAttempts(t *testing.T) {
 	f := newLimitedFixture(t, account.Channels{Email: true})
 	f.exhaust(t, "eve@example.com")
 	f.messages.drain(t, account.ManyAttempts)
-	if err := f.ResetPassword(t.Context(), f.eve.ID, newPassword, "", f.now); err != nil {
+	if err := f.ResetPassword(t.Context(), f.eve.ID, newPassword, f.now); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.enter(t, "eve@example.com", newPassword, "", browser); err != nil {

@@ -28,12 +28,12 @@ const (
 // messageKinds are the kinds of messages of each channel.
 var messageKinds = map[account.Channel][]account.Kind{
 	account.SMS: {
-		account.PhoneCode, account.ChangeCode, account.LongCode, account.AccountExists,
-		account.AddressLeft,
+		account.PhoneCode, account.ChangeCode, account.ProofCode, account.LongCode,
+		account.AccountExists,
 	},
 	account.Email: {
 		account.RegisterCode, account.ResetCode, account.ChangeCode, account.BrowserCode,
-		account.LongCode, account.AccountExists, account.NoAccount, account.AddressLeft,
+		account.ProofCode, account.LongCode, account.AccountExists, account.NoAccount,
 		account.ManyAttempts,
 	},
 }
@@ -91,7 +91,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	}
 	for _, purpose := range []account.Purpose{
 		account.ForRegistration, account.ForPhone, account.ForReset, account.ForChange,
-		account.ForBrowser,
+		account.ForBrowser, account.ForProof, account.ForResetProof,
 	} {
 		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
 		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))
@@ -148,6 +148,7 @@ func resultOf(err error) string {
 		throttled *ThrottledError
 		field     account.FieldError
 		fields    account.FieldErrors
+		stepUp    *StepUpError
 	)
 	switch {
 	case err == nil:
@@ -160,7 +161,7 @@ func resultOf(err error) string {
 		return "throttled"
 	case errors.As(err, &field), errors.As(err, &fields),
 		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled),
-		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded):
+		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded), errors.As(err, &stepUp):
 		return "refused"
 	}
 	return "failed"

@@ -2,53 +2,107 @@ package people
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"gatehouse/actors/account"
-	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
-	"gatehouse/actors/oauth"
 )
-
-// RecentSignIn is how long after a sign-in a user without a password may make sensitive changes.
-const RecentSignIn = 10 * time.Minute
-
-// ErrSignInAgain says that a change needs a sign-in within the last RecentSignIn.
-var ErrSignInAgain = errors.New("the last sign-in is too long ago")
 
 // Proof shows that the person at a signed-in browser is the user.
 type Proof struct {
 	Session  *account.Session
-	Password string // of a user who has one
+	Password string // if Needs says so
 	Caller   netip.Addr
 	Known    string // value of the cookie that marks the browser as known; "" = none
+	// SignIn says that the last sign-in is proof as well: what is done gives nobody a way in.
+	SignIn bool
 }
 
-// Prove returns nil when p allows sensitive changes of u. That takes u's password. A user without
-// one needs a sign-in within the last RecentSignIn. The error is ErrWrongCredentials,
-// ErrSignInAgain, a *ThrottledError or a failure. Wrong passwords count as at sign-in.
+// Need says what a proof needs.
+type Need int
+
+// The needs.
+const (
+	NeedsNothing Need = iota
+	NeedsPassword
+	NeedsCode // as BeginProof sends it
+)
+
+// Needs returns what the person in a session has to enter before credentials of u can be changed.
+// signIn is as in Proof.
+func (s *Service) Needs(
+	u *account.User, session *account.Session, signIn bool, now time.Time,
+) Need {
+	proving := u.Proving(s.asks, now)
+	if slices.Contains(proving, account.PasswordWay) {
+		return NeedsPassword
+	}
+	if _, _, ok := proved(session, proving, signIn, now); ok {
+		return NeedsNothing
+	}
+	return NeedsCode
+}
+
+// proved returns which of the ways in has proved in a session, not longer than ProofLifetime ago,
+// who the person is.
+func proved(
+	session *account.Session, proving []account.Way, signIn bool, now time.Time,
+) (way account.Way, at time.Time, ok bool) {
+	if slices.Contains(proving, session.ProvedBy) {
+		way, at = session.ProvedBy, session.Proved
+	}
+	if by := signedInBy(session); signIn && session.SignedIn.After(at) &&
+		slices.Contains(proving, by) {
+		way, at = by, session.SignedIn
+	}
+	return way, at, !at.IsZero() && now.Sub(at) < account.ProofLifetime
+}
+
+// signedInBy returns the way in that began a session.
+func signedInBy(session *account.Session) account.Way {
+	switch {
+	case slices.Contains(session.AMR, "sms"):
+		return account.PhoneWay
+	case slices.Contains(session.AMR, "otp"):
+		return account.EmailWay
+	}
+	return account.PasswordWay
+}
+
+// Prove returns nil when p allows changes of u's credentials: the password, if that is old enough,
+// or a code that was entered in the session. The error is ErrWrongCredentials, ErrProofNeeded, a
+// *ThrottledError or a failure. Wrong passwords count as at sign-in.
 func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.Time) error {
+	_, err := s.prove(ctx, u, p, now)
+	return err
+}
+
+func (s *Service) prove(
+	ctx context.Context, u *account.User, p Proof, now time.Time,
+) (authority, error) {
 	if !s.inflight.Enter() {
-		return mailbox.ErrStopped
+		return authority{}, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
 	if p.Session.UserID != u.ID || u.Disabled {
-		return ErrSignInAgain
+		return authority{}, ErrProofNeeded
 	}
-	if u.PasswordHash == "" {
-		if now.Sub(p.Session.SignedIn) >= RecentSignIn {
-			return ErrSignInAgain
+	proving := u.Proving(s.asks, now)
+	if !slices.Contains(proving, account.PasswordWay) {
+		way, at, ok := proved(p.Session, proving, p.SignIn, now)
+		if !ok {
+			return authority{}, ErrProofNeeded
 		}
-		return nil
+		return authority{kind: asPerson, way: way, at: at, keep: p.Session.Hash}, nil
 	}
 	g := guess{
 		email: u.Email, owner: u, caller: p.Caller, known: s.known.knows(p.Known, u, now),
 	}
-	return s.limitGuess(ctx, g, now, func(ctx context.Context) error {
+	err := s.limitGuess(ctx, g, now, func(ctx context.Context) error {
 		ok, _, err := s.verify(ctx, u, p.Password)
 		if err != nil {
 			return err
@@ -58,6 +112,9 @@ func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.
 		}
 		return nil
 	})
+	return authority{
+		kind: asPerson, way: account.PasswordWay, at: now, keep: p.Session.Hash,
+	}, err
 }
 
 // verify reports whether password is u's, and whether its hash has outdated parameters. Every call
@@ -75,14 +132,15 @@ func (s *Service) verify(
 	return ok, outdated, nil
 }
 
-// ChangePassword replaces the password of u, as u was read, when p proves the current one. The same
-// transaction ends all sessions, refresh families, codes and access tokens. The browser gets a new
-// session, because another person may know the token of p.Session. The error is one of Prove, an
+// ChangePassword replaces the password of u, as u was read, when p proves who the person is. The
+// same transaction ends all sessions, refresh families, codes and access tokens. The browser gets a
+// new session, because another person may know the token of p.Session. The error is one of Prove, an
 // account.FieldError about the new password, account.ErrNotFound, account.ErrBusy or a failure.
 func (s *Service) ChangePassword(
 	ctx context.Context, u *account.User, p Proof, password string, now time.Time,
 ) (*SignedIn, error) {
-	if err := s.Prove(ctx, u, p, now); err != nil {
+	a, err := s.prove(ctx, u, p, now)
+	if err != nil {
 		return nil, err
 	}
 	if u.PasswordHash == "" {
@@ -100,40 +158,25 @@ func (s *Service) ChangePassword(
 	if err != nil {
 		return nil, fmt.Errorf("hash password: %w", err)
 	}
-	changed, err := s.changeUser(ofUser(ctx, audit.PasswordChanged, u.ID), u.ID, now,
-		s.replacePassword(""), changeHash(u, hash))
+	a.keep = [32]byte{}
+	changed, err := s.changeUser(ctx, u.ID, a, now, func(c *account.User) error {
+		if c.PasswordHash != u.PasswordHash { // by a concurrent request
+			return ErrWrongCredentials
+		}
+		c.PasswordHash = hash
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	return s.startSession(ctx, changed, entry{device: p.Session.Device}, now)
 }
 
-// changeHash returns a change of the password hash of u, as u was read. Its error is
-// ErrWrongCredentials when a concurrent request has changed the password.
-func changeHash(u *account.User, hash string) func(*account.User) error {
-	return func(c *account.User) error {
-		if c.PasswordHash != u.PasswordHash {
-			return ErrWrongCredentials
-		}
-		c.PasswordHash = hash
-		return nil
-	}
-}
-
-// replacePassword returns a save for changeUser that also ends everything that a person who knew
-// the former password may have got, except the session with the token keep ("" = none).
-func (s *Service) replacePassword(keep string) func(context.Context, *account.User) error {
-	return func(ctx context.Context, u *account.User) error {
-		return s.config.Store.ReplacePassword(ctx, u, oauth.HashOf(keep))
-	}
-}
-
 // ResetPassword replaces the password of a user, for an operator. The same transaction ends all
-// sessions except the one with the token keep ("" = none), and all refresh families, codes and
-// access tokens. The error is an account.FieldError about the password, account.ErrNotFound,
-// account.ErrBusy or a failure.
+// sessions, refresh families, codes and access tokens. The error is an account.FieldError about the
+// password, account.ErrNotFound, account.ErrBusy or a failure.
 func (s *Service) ResetPassword(
-	ctx context.Context, id int64, password, keep string, now time.Time,
+	ctx context.Context, id int64, password string, now time.Time,
 ) error {
 	u, err := s.config.Store.User(ctx, id)
 	if err != nil {
@@ -146,17 +189,14 @@ func (s *Service) ResetPassword(
 	if err != nil {
 		return fmt.Errorf("hash password: %w", err)
 	}
-	_, err = s.resetHash(ctx, id, hash, keep, now)
+	_, err = s.changeUser(ctx, id, authority{kind: asOperator}, now, newHash(hash))
 	return err
 }
 
-// resetHash is ResetPassword with the hash of a password that was checked.
-func (s *Service) resetHash(
-	ctx context.Context, id int64, hash, keep string, now time.Time,
-) (*account.User, error) {
-	ctx = ofUser(ctx, audit.PasswordReset, id)
-	return s.changeUser(ctx, id, now, s.replacePassword(keep), func(u *account.User) error {
+// newHash returns a change to the hash of another password.
+func newHash(hash string) func(*account.User) error {
+	return func(u *account.User) error {
 		u.PasswordHash = hash
 		return nil
-	})
+	}
 }

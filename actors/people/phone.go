@@ -77,15 +77,16 @@ func (s *Service) registerPhone(
 // PhoneReplacesPassword reports whether people may let a code to their phone replace the password.
 func (s *Service) PhoneReplacesPassword() bool { return s.config.PhoneReplacesPassword }
 
-// SetPhoneSignIn sets whether a code to the phone may replace the password of u, when p proves the
-// password. The error is one of Prove, account.ErrNotFound or a failure.
+// SetPhoneSignIn sets whether a code to the phone may replace the password of u, when p proves who the
+// person is. The error is one of Prove, account.ErrNotFound or a failure.
 func (s *Service) SetPhoneSignIn(
 	ctx context.Context, u *account.User, p Proof, allowed bool, now time.Time,
 ) error {
-	if err := s.Prove(ctx, u, p, now); err != nil {
+	a, err := s.prove(ctx, u, p, now)
+	if err != nil {
 		return err
 	}
-	_, err := s.changeUser(ctx, u.ID, now, s.config.Store.UpdateUser, func(u *account.User) error {
+	_, err = s.changeUser(ctx, u.ID, a, now, func(u *account.User) error {
 		u.PhoneSignIn = allowed
 		return nil
 	})

@@ -19,8 +19,8 @@ func (s *Service) BeginReset(
 }
 
 // ConfirmReset replaces the password of the account that the code is for, as ResetPassword does,
-// and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrNoAccount, ErrDisabled, a
-// *ThrottledError, account.ErrBusy or a failure. After an account.FieldError about the password,
+// and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrNoAccount, ErrDisabled, a *StepUpError
+// if the account has older channels, a *ThrottledError, account.ErrBusy or a failure. After an account.FieldError about the password,
 // the code stays valid.
 func (s *Service) ConfirmReset(
 	ctx context.Context, token, code, password string, by Browser, now time.Time,
@@ -55,6 +55,62 @@ func (s *Service) ConfirmReset(
 			if err := s.takeChallenge(ctx, c, nil, now); err != nil {
 				return nil, err
 			}
-			return s.resetHash(byUser(ctx, owner.ID), owner.ID, hash, "", now)
+			a := authority{kind: asRecovery, way: account.EmailWay, at: now}
+			if s.checkAuthority(a, owner, now) != nil {
+				return nil, s.beginResetProof(ctx, owner, hash, by, now)
+			}
+			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, newHash(hash))
+		})
+}
+
+// StepUpError says that a code went to an older channel of the account: the one that was entered
+// does not suffice. Token is for the cookie, which ConfirmResetProof needs.
+type StepUpError struct{ Token string }
+
+// Error implements error.
+func (e *StepUpError) Error() string { return ErrProofNeeded.Error() }
+
+// beginResetProof sends a code to an older channel of u. It returns a *StepUpError, a
+// *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
+func (s *Service) beginResetProof(
+	ctx context.Context, u *account.User, hash string, by Browser, now time.Time,
+) error {
+	c, err := s.proofChallenge(u, s.sends, "", now)
+	if err != nil {
+		return err
+	}
+	c.Purpose, c.PasswordHash = account.ForResetProof, hash
+	token, err := s.requestCode(ctx, c, by, now, nil)
+	if err != nil {
+		return err
+	}
+	return &StepUpError{token}
+}
+
+// ConfirmResetProof replaces the password as ConfirmReset would, after the code to an older channel
+// that a *StepUpError speaks of. The error is ErrWrongCode, ErrCodeExpired, ErrDisabled, a
+// *ThrottledError, account.ErrBusy or a failure.
+func (s *Service) ConfirmResetProof(
+	ctx context.Context, token, code string, by Browser, now time.Time,
+) (in *SignedIn, err error) {
+	defer func() { s.metrics.signedIn(byReset, err) }()
+	return s.signInByCode(ctx, token, account.ForResetProof, by, now,
+		func(
+			ctx context.Context, c *account.Challenge, owner *account.User,
+		) (*account.User, error) {
+			if err := s.checkCode(ctx, c, code, owner, by, now); err != nil {
+				return nil, err
+			}
+			switch {
+			case owner.ID != c.UserID: // the owner of the address has changed
+				return nil, ErrCodeExpired
+			case owner.Disabled:
+				return nil, ErrDisabled
+			}
+			if err := s.takeChallenge(ctx, c, nil, now); err != nil {
+				return nil, err
+			}
+			a := authority{kind: asRecovery, way: account.WayOf(c.Channel), at: now}
+			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, newHash(c.PasswordHash))
 		})
 }

@@ -28,8 +28,8 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail and those after
-// Metrics are optional, all others required.
+// Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail, Issuer and those
+// after Metrics are optional, all others required.
 type Config struct {
 	Store   account.Store
 	Tokens  Tokens
@@ -42,6 +42,7 @@ type Config struct {
 	Hasher     *account.Hasher    // of passwords and codes; nil = one at account.DefaultCost
 	HashSlots  int                // hashes at once; 0 = one a core
 	Trail      Trail              // gets the failed sign-ins; nil = no trail
+	Issuer     string             // base URL for links in messages, without a slash at the end
 	Logger     *slog.Logger
 	Metrics    prometheus.Registerer
 

@@ -89,7 +89,8 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 }
 
 func (s *Service) endSession(ctx context.Context, session *account.Session) error {
-	ctx = ofUser(byUser(ctx, session.UserID), audit.SignOut, session.UserID)
+	ctx = audit.With(byUser(ctx, session.UserID), audit.Event{Action: audit.SignOut,
+		Subject: audit.OfUser(session.UserID), Data: audit.Data{"session": session.ID()}})
 	tokens, err := s.config.Store.DeleteSession(ctx, session.Hash)
 	return s.tokensEnded("end session", tokens, err)
 }

@@ -33,6 +33,7 @@ type SignIn struct {
 	Caller   netip.Addr
 	Device   string // short name of the browser and system
 	Known    string // value of the cookie that marks the browser as known; "" = none
+	App      string // id of the client that the person signs in for; "" = none
 }
 
 // SignedIn is a new session.
@@ -47,6 +48,7 @@ type Browser struct {
 	Caller netip.Addr
 	Device string // as in SignIn
 	Known  string // as in SignIn
+	App    string // as in SignIn
 }
 
 // SignIn starts a session. The error is ErrWrongCredentials, a *ThrottledError or a failure. An
@@ -100,7 +102,7 @@ func (s *Service) authenticate(
 	if outdated {
 		u = s.rehash(ctx, u, attempt.Password, now)
 	}
-	return s.startSession(ctx, u, entry{attempt.Device, byPassword, known}, now)
+	return s.startSession(ctx, u, entry{attempt.Device, byPassword, known, attempt.App}, now)
 }
 
 // entry is how a session begins.
@@ -108,6 +110,7 @@ type entry struct {
 	device string
 	means  string // of the sign-in, as in the audit trail; "" = the session replaces another one
 	known  bool   // the browser has signed in to the account before
+	app    string // as in SignIn
 }
 
 // amr returns how the user signed in (RFC 8176). A session that replaces another one follows a
@@ -129,10 +132,10 @@ func (s *Service) rehash(
 ) *account.User {
 	hash, err := s.hasher.Hash(ctx, password)
 	if err == nil {
-		var changed *account.User
-		changed, err = s.changeUser(ctx, u.ID, now, s.config.Store.UpdateUser, changeHash(u, hash))
-		if err == nil {
-			return changed
+		again := *u
+		again.PasswordHash = hash
+		if err = s.config.Tokens.UserChanged(u.ID, s.config.Store.UpdateUser(ctx, &again)); err == nil {
+			return &again
 		}
 	}
 	s.config.Logger.Warn("an outdated password hash was not replaced", "error", err)
@@ -148,7 +151,8 @@ func (s *Service) startSession(
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
 		Expires: s.sessionExpiry(now, now), Device: e.device, AMR: e.amr(),
 	}
-	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, e), session)
+	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,
+		s.noticesOfSignIn(ctx, u, e, now)...)
 	if err := s.tokensEnded("create session", tokens, err); err != nil {
 		return nil, err
 	}
@@ -174,4 +178,19 @@ func (s *Service) confirmSession(
 		return fmt.Errorf("read user: %w", err)
 	}
 	return ErrWrongCredentials
+}
+
+// noticesOfSignIn returns the notices about a sign-in with an unknown browser. A channel that got a
+// code for it knows already, and so do those that hear of a recovery.
+func (s *Service) noticesOfSignIn(
+	ctx context.Context, u *account.User, e entry, now time.Time,
+) []account.Notice {
+	if e.known || e.means != byPassword && e.means != byPhone {
+		return nil
+	}
+	told := *u
+	if e.means == byPhone {
+		told.Phone = ""
+	}
+	return s.noticesTo(ctx, &told, account.NewBrowser, now)
 }

@@ -113,7 +113,7 @@ func TestWrongPasswordsOfOneCallerAreLimited(t *testing.T) {
 func TestResetDuringSignIn(t *testing.T) {
 	f, now := newFixture(t), time.Now()
 	f.hooks.beforeSession = func() {
-		if err := f.ResetPassword(t.Context(), f.ann.ID, newPassword, "", now); err != nil {
+		if err := f.ResetPassword(t.Context(), f.ann.ID, newPassword, now); err != nil {
 			t.Error(err)
 		}
 	}

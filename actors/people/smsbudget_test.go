@@ -38,10 +38,12 @@ func (s *auditedStore) CreateChallenge(
 	return s.Store.CreateChallenge(ctx, c, longCode)
 }
 
-// UpdateUser implements account.Store.
-func (s *auditedStore) UpdateUser(ctx context.Context, u *account.User) error {
+// ChangeCredentials implements account.Store.
+func (s *auditedStore) ChangeCredentials(
+	ctx context.Context, u *account.User, c account.CredentialChange,
+) error {
 	s.events = append(s.events, audit.Recorded(ctx)...)
-	return s.Store.UpdateUser(ctx, u)
+	return s.Store.ChangeCredentials(ctx, u, c)
 }
 
 // newAudited starts the services with change to the configuration. It returns their log as well.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
-	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
@@ -81,19 +80,22 @@ func checkUser(u *account.User, now time.Time) error {
 
 // UpdateUser replaces a user's record by a copy that change has altered. Every request sees it from
 // the return on. ID, ServiceID, PasswordHash, Created and Version stay as they are. change is
-// called again, on another copy, when another request changed the user meanwhile. The error is
+// called again, on another copy, when another request changed the user meanwhile. Only operators may
+// change the e-mail address or phone number so: for others the error is ErrProofNeeded. Else it is
 // account.ErrNotFound, account.FieldErrors, account.ErrTaken, oauth.ErrBusy, that of change, or a
 // failure.
 func (s *Service) UpdateUser(
 	ctx context.Context, id int64, change func(*account.User) error, now time.Time,
 ) (*account.User, error) {
-	return s.changeUser(ctx, id, now, s.config.Store.UpdateUser, func(u *account.User) error {
+	return s.changeUser(ctx, id, authorityOf(ctx), now, func(u *account.User) error {
 		before := *u
 		if err := change(u); err != nil {
 			return err
 		}
 		u.ID, u.ServiceID, u.PasswordHash = before.ID, before.ServiceID, before.PasswordHash
 		u.Created, u.Version = before.Created, before.Version
+		u.PasswordSince, u.EmailSince = before.PasswordSince, before.EmailSince
+		u.PhoneSince, u.PhoneSignInSince = before.PhoneSince, before.PhoneSignInSince
 		u.Tidy()
 		return checkUser(u, now)
 	})
@@ -111,44 +113,51 @@ func (s *Service) EnableUser(ctx context.Context, id int64, now time.Time) error
 }
 
 func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, now time.Time) error {
-	_, err := s.changeUser(ctx, id, now, s.config.Store.UpdateUser, func(u *account.User) error {
+	_, err := s.changeUser(ctx, id, authorityOf(ctx), now, func(u *account.User) error {
 		u.Disabled = disabled
 		return nil
 	})
 	return err
 }
 
-// DeleteUser deletes a user with all sessions, consents, codes and tokens, or returns
-// account.ErrNotFound. When it returns nil, they are refused from the next request on.
-func (s *Service) DeleteUser(ctx context.Context, id int64) error {
-	if !s.inflight.Enter() {
-		return mailbox.ErrStopped
-	}
-	defer s.inflight.Leave()
-	err := s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, id), id)
-	err = s.config.Tokens.UserChanged(id, err)
+// DeleteUser deletes a user with all sessions, consents, codes and tokens, for an operator. The error
+// is account.ErrNotFound or a failure. When it is nil, they are refused from the next request on.
+func (s *Service) DeleteUser(ctx context.Context, id int64, now time.Time) error {
+	u, err := s.config.Store.User(ctx, id)
 	if err != nil {
-		return fmt.Errorf("delete user: %w", err)
+		return fmt.Errorf("read user: %w", err)
 	}
-	return nil
+	return s.deleteUser(ctx, u, authority{kind: asOperator}, now)
+}
+
+// DeleteAccount is DeleteUser for the person u, when p proves who that is. The error is one of
+// Prove as well.
+func (s *Service) DeleteAccount(
+	ctx context.Context, u *account.User, p Proof, now time.Time,
+) error {
+	p.SignIn = true
+	a, err := s.prove(ctx, u, p, now)
+	if err != nil {
+		return err
+	}
+	return s.deleteUser(ctx, u, a, now)
 }
 
 // changeTries is how often changeUser tries, when others keep changing the user.
 const changeTries = 20
 
-// changeUser replaces a user's record by a changed copy, which save stores. When another request
-// changed the user meanwhile, change is called again on the new record, up to changeTries times.
-// Then the error is oauth.ErrBusy.
+// changeUser replaces a user's record by a changed copy, whose credentials may differ as a allows.
+// When another request changed the user meanwhile, change is called again on the new record, up to
+// changeTries times. Then the error is oauth.ErrBusy.
 func (s *Service) changeUser(
-	ctx context.Context, id int64, now time.Time,
-	save func(context.Context, *account.User) error, change func(*account.User) error,
+	ctx context.Context, id int64, a authority, now time.Time, change func(*account.User) error,
 ) (*account.User, error) {
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
 	for range changeTries {
-		u, err := s.tryChangeUser(ctx, id, now, save, change)
+		u, err := s.tryChangeUser(ctx, id, a, now, change)
 		if !errors.Is(err, account.ErrConflict) {
 			return u, err
 		}
@@ -158,8 +167,7 @@ func (s *Service) changeUser(
 
 // tryChangeUser returns account.ErrConflict when another request changed the user meanwhile.
 func (s *Service) tryChangeUser(
-	ctx context.Context, id int64, now time.Time,
-	save func(context.Context, *account.User) error, change func(*account.User) error,
+	ctx context.Context, id int64, a authority, now time.Time, change func(*account.User) error,
 ) (*account.User, error) {
 	old, err := s.config.Store.User(ctx, id)
 	if err != nil {
@@ -170,7 +178,7 @@ func (s *Service) tryChangeUser(
 		return nil, err
 	}
 	u.Updated = now
-	err = s.config.Tokens.UserChanged(id, save(ofChange(ctx, old, &u), &u))
+	err = s.config.Tokens.UserChanged(id, s.saveUser(ctx, old, &u, a, now))
 	if err != nil {
 		return nil, fmt.Errorf("update user: %w", err)
 	}

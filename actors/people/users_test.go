@@ -68,11 +68,11 @@ func TestUserChangesTakeEffectAtOnce(t *testing.T) {
 	f.wantSession(t, "tokens revoked", in.Token, now, true)
 	bearer = f.token(t)
 	f.wantVerdict(t, "a new one", bearer, token.Admitted)
-	must(f.DeleteUser(ctx, id))
+	must(f.DeleteUser(ctx, id, now))
 	f.wantVerdict(t, "deleted", bearer, token.TokenInvalid)
 	f.wantSession(t, "deleted", in.Token, now, false)
 	for what, err := range map[string]error{
-		"delete": f.DeleteUser(ctx, id), "disable": f.DisableUser(ctx, id, now),
+		"delete": f.DeleteUser(ctx, id, now), "disable": f.DisableUser(ctx, id, now),
 	} {
 		if !errors.Is(err, account.ErrNotFound) {
 			t.Errorf("%s again: got %v, want account.ErrNotFound", what, err)

@@ -60,13 +60,13 @@ func (s *Service) Admit(token string, endpoint Endpoint, now time.Time) Admissio
 
 // AdmitOperator returns Admitted and the client's id when the token carries oauth.ServerOperations
 // and its client is an operator, so that it may use the admin API. Otherwise it returns one of the
-// verdicts of Admit. No window counts it.
+// verdicts of Admit, and the client's id with InsufficientScope. No window counts it.
 func (s *Service) AdmitOperator(token string, now time.Time) (_ Verdict, clientID string) {
 	admission, x := s.admit(token, adminAPI, now)
-	if admission.Verdict != Admitted {
+	if admission.Verdict != Admitted && admission.Verdict != InsufficientScope {
 		return admission.Verdict, ""
 	}
-	return Admitted, x.client.record.key
+	return admission.Verdict, x.client.record.key
 }
 
 // admit is Admit, and returns the session of an admitted token.

@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	"gatehouse/actors/audit"
@@ -33,11 +34,39 @@ func ofClientChange(ctx context.Context, old, c *oauth.Client) context.Context {
 	}
 	ctx = ofSecrets(ctx, audit.SecretCreated, c.ID, c.Secrets, old.Secrets)
 	ctx = ofSecrets(ctx, audit.SecretRevoked, c.ID, old.Secrets, c.Secrets)
-	if changed := changedMembers(old, c); changed != nil {
-		ctx = audit.With(ctx, audit.Event{Action: audit.ClientChanged,
-			Subject: audit.OfClient(c.ID), Details: changed})
+	e := audit.Event{Action: audit.ClientChanged, Subject: audit.OfClient(c.ID)}
+	before, after := audit.Data{}, audit.Data{}
+	for i, m := range membersOf(old) {
+		if now := membersOf(c)[i]; !reflect.DeepEqual(m.value, now.value) {
+			e.Details = append(e.Details, m.name)
+			before[m.name], after[m.name] = m.value, now.value
+		}
 	}
-	return ctx
+	if e.Details == nil {
+		return ctx
+	}
+	e.Data = audit.Data{audit.Before: before, audit.After: after}
+	return audit.With(ctx, e)
+}
+
+// ofCode returns a context whose next write records that a code is issued.
+func (s *Service) ofCode(
+	ctx context.Context, code *oauth.AuthorizationCode,
+) (context.Context, error) {
+	data := audit.Data{}
+	if code.SessionID != "" {
+		data["session"] = code.SessionID
+	}
+	if len(code.Details.Targets) > 0 {
+		known, err := s.Resources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		data["resources"] = oauth.Recorded(known.Reaches(code.Details.Targets))
+	}
+	return audit.With(ctx, audit.Event{Action: audit.Authorized,
+		Subject: audit.OfUser(code.UserID), Target: code.ClientID, Details: code.Scopes.Names(),
+		Data: data}), nil
 }
 
 // ofSecrets adds an event for each secret that is in some and not in others.
@@ -52,38 +81,37 @@ func ofSecrets(ctx context.Context, action audit.Action, id string,
 	return ctx
 }
 
-// changedMembers returns the names of the members that differ, as in the admin API.
-func changedMembers(old, c *oauth.Client) (names []string) {
-	o, n := &old.Options, &c.Options
-	for _, m := range []struct {
-		name    string
-		changed bool
-	}{
-		{"name", old.Name != c.Name},
-		{"client_uri", old.URI != c.URI},
-		{"redirect_uris", !slices.Equal(old.RedirectURIs, c.RedirectURIs)},
-		{"scopes", old.Scopes != c.Scopes},
-		{"grants", old.Grants != c.Grants},
-		{"operator", old.Operator != c.Operator},
-		{"loopback_any_port", old.LoopbackAnyPort != c.LoopbackAnyPort},
-		{"introspect_any", old.IntrospectAny != c.IntrospectAny},
-		{"tokens_per_minute", old.TokensPerMinute != c.TokensPerMinute},
-		{"id_token_alg", o.IDTokenAlg != n.IDTokenAlg},
-		{"claims_in_id_token", o.ClaimsInIDToken != n.ClaimsInIDToken},
-		{"post_logout_redirect_uris",
-			!slices.Equal(o.PostLogoutRedirectURIs, n.PostLogoutRedirectURIs)},
-		{"backchannel_logout_uri", o.BackchannelLogoutURI != n.BackchannelLogoutURI},
-		{"require_pkce", o.RequirePKCE != n.RequirePKCE},
-		{"access_token_format", o.JWTAccessTokens != n.JWTAccessTokens},
-		{"jwks", o.JWKS != n.JWKS},
-		{"jwks_uri", o.JWKSURI != n.JWKSURI},
-		{"resources", !slices.Equal(o.Resources, n.Resources)},
-	} {
-		if m.changed {
-			names = append(names, m.name)
-		}
+// clientMember is a member of a client's record, as in the admin API.
+type clientMember struct {
+	name  string
+	value any
+}
+
+// membersOf returns the members of a client that operators change, without secrets. A client has
+// nil in place of an empty list.
+func membersOf(c *oauth.Client) []clientMember {
+	list := func(all []string) any { return append([]string{}, all...) }
+	o := &c.Options
+	return []clientMember{
+		{"name", c.Name},
+		{"client_uri", c.URI},
+		{"redirect_uris", list(c.RedirectURIs)},
+		{"scopes", list(c.Scopes.Names())},
+		{"grants", list(c.Grants.Names())},
+		{"operator", c.Operator},
+		{"loopback_any_port", c.LoopbackAnyPort},
+		{"introspect_any", c.IntrospectAny},
+		{"tokens_per_minute", c.TokensPerMinute},
+		{"id_token_alg", o.IDTokenAlg},
+		{"claims_in_id_token", o.ClaimsInIDToken},
+		{"post_logout_redirect_uris", list(o.PostLogoutRedirectURIs)},
+		{"backchannel_logout_uri", o.BackchannelLogoutURI},
+		{"require_pkce", o.RequirePKCE},
+		{"access_token_format", map[bool]string{true: "jwt", false: "opaque"}[o.JWTAccessTokens]},
+		{"jwks", o.JWKS},
+		{"jwks_uri", o.JWKSURI},
+		{"resources", list(o.Resources)},
 	}
-	return names
 }
 
 // revoked returns the event of tokens that their client ends. Its subject is the user, if there is

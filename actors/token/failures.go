@@ -64,18 +64,8 @@ func (s *Service) ClientFailed(endpoint, id string, code oauth.Code, source audi
 	}
 	a.failed.n.Add(1)
 	a.failed.last.Store(&lastFailure{code, time.Now()})
-	s.failures.add(failureKey{client.ID, networkOf(source.Caller), code}, source)
+	s.failures.add(failureKey{client.ID, audit.Network(source.Caller), code}, source)
 	return true
-}
-
-// networkOf returns the network of a caller: a /24 of IPv4, a /48 of IPv6.
-func networkOf(a netip.Addr) netip.Prefix {
-	bits := 48
-	if a.Is4() {
-		bits = 24
-	}
-	network, _ := a.Prefix(bits) // the zero Prefix for the zero Addr
-	return network
 }
 
 func (f *failures) add(key failureKey, source audit.Source) {

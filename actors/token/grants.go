@@ -248,8 +248,12 @@ func (s *Service) issueCode(
 	code.Epochs.Client = client.Epoch
 	plain := oauth.NewAuthorizationCode()
 	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
+	recorded, err := s.ofCode(ctx, &code)
+	if err != nil {
+		return "", err
+	}
 	m := &codeIssuance{op: oauth.SaveCode{Code: code}}
-	m.operation, m.op.Context = &m.op, ctx
+	m.operation, m.op.Context = &m.op, recorded
 	m.write = newWrite(nil)
 	if err := s.do(ctx, a, m); err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 )
 
@@ -18,6 +19,8 @@ type userCommand struct {
 	Delete        idCommand         `cmd:"" help:"Delete a user and all data of that user."`
 	ResetPassword userResetPassword `cmd:"" help:"Set a new password, and end all sessions and tokens."`
 	RevokeTokens  idCommand         `cmd:"" help:"Revoke all tokens of a user."`
+	Sessions      userSessions      `cmd:"" help:"List the sessions of a user."`
+	EndSession    userEndSession    `cmd:"" help:"End a session of a user."`
 }
 
 func newUserCommand() userCommand {
@@ -169,4 +172,51 @@ func (c *userResetPassword) Run(p *program) error {
 		map[string]any{"password": password},
 		"the password is set; sessions and tokens have ended",
 		aboutUser(c.ID))
+}
+
+type userSessions struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The user's id, a number."`
+}
+
+// Help is shown by gatehouse user sessions --help.
+func (*userSessions) Help() string {
+	return "The last used session is the first.\n\nExample:\n\n    gatehouse user sessions --demo ./gatehouse-demo 1"
+}
+
+// Run lists the sessions.
+func (c *userSessions) Run(p *program) error {
+	r, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	response, err := r.call(http.MethodGet, itemPath(pathUsers, c.ID, "sessions"), nil)
+	if err != nil {
+		return err
+	}
+	var page struct{ Sessions []json.RawMessage }
+	if err := json.Unmarshal(response, &page); err != nil {
+		return fmt.Errorf("read list: %w", err)
+	}
+	return r.printList(page.Sessions, []column{
+		member("ID", "id"), member("BROWSER", "browser"), member("FACTORS", "factors"),
+		member("SIGNED IN", "signed_in_at"), member("LAST SEEN", "last_seen_at"),
+	})
+}
+
+type userEndSession struct {
+	remoteFlags
+	ID      string `arg:"" name:"id" help:"The user's id, a number."`
+	Session string `arg:"" name:"session" help:"The session's id, as user sessions lists it."`
+}
+
+// Help is shown by gatehouse user end-session --help.
+func (*userEndSession) Help() string {
+	return "Tokens that belong to the session end with it.\n\nExample:\n\n    gatehouse user end-session --demo ./gatehouse-demo 1 0a1b2c3d4e5f6a7b8c9d0e1f"
+}
+
+// Run ends the session.
+func (c *userEndSession) Run(p *program) error {
+	return c.end(p, http.MethodDelete, itemPath(pathUsers, c.ID, "sessions", c.Session), nil,
+		"the session has ended", map[string]any{"id": json.Number(c.ID), "session": c.Session})
 }

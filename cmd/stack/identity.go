@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 	"gatehouse/providers/fetch"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/backchannel"
+	"gatehouse/providers/messenger/outbox"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/sqlstore"
 )
@@ -64,6 +66,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Store: tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL, SessionMax: c.SessionMax,
 		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
 		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
+		Issuer: issuer,
 		Logger: s.Logger, Metrics: s.Metrics,
 		PhoneReplacesPassword: c.PhoneReplacesPassword, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
@@ -85,10 +88,27 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		s.stopWithin(s.People.Stop, "requests of people were cut off")
 		return nil
 	})
+	if err := s.startNotices(users.Messenger); err != nil {
+		return err
+	}
 	if err := s.startLogouts(issuer); err != nil {
 		return err
 	}
 	return s.startAuditWebhook(ctx, issuer)
+}
+
+// startNotices starts to send notices to people.
+func (s *Stack) startNotices(messenger account.CodeSender) error {
+	if messenger == nil {
+		return nil
+	}
+	sender, err := outbox.New(outbox.Config{Store: s.Store, Messenger: messenger,
+		Message: s.People.Message, Logger: s.Logger, Metrics: s.Metrics})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error { sender.Stop(); return nil })
+	return nil
 }
 
 // startLogouts starts to tell clients of the ends of sessions.

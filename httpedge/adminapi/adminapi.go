@@ -41,7 +41,7 @@ const (
 type service struct {
 	tokens   *token.Service
 	people   *people.Service
-	audit    audit.Reader
+	audit    audit.Store
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	failures *endpoint.Failures
 }
@@ -59,7 +59,7 @@ type adminHandler func(*adminCall) (response any, err error)
 
 // Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
 func Endpoints(
-	tokens *token.Service, people *people.Service, trail audit.Reader,
+	tokens *token.Service, people *people.Service, trail audit.Store,
 	caller func(*fasthttp.RequestCtx) netip.Addr, failures *endpoint.Failures,
 ) []endpoint.Endpoint {
 	s := &service{tokens, people, trail, caller, failures}
@@ -67,7 +67,7 @@ func Endpoints(
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
 		}
-		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(methods),
+		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(pattern, methods),
 			Head: endpoint.SetPrivateJSON}
 		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost,
 			fasthttp.MethodPatch, fasthttp.MethodDelete} {
@@ -91,10 +91,12 @@ func Endpoints(
 		row(client+"/secrets", map[string]adminHandler{post: rotateSecret}),
 		row(client+"/secrets/{secret}", map[string]adminHandler{remove: revokeSecret}),
 		row(pathAdminUsers, map[string]adminHandler{get: listUsers, post: createUser}),
-		row(user, map[string]adminHandler{get: showUser, patch: updateUser, remove: deleteUser}),
+		row(user, map[string]adminHandler{get: readUser, patch: updateUser, remove: deleteUser}),
 		row(user+"/disable", map[string]adminHandler{post: setUserDisabled(true)}),
 		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
 		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
+		row(user+"/sessions", map[string]adminHandler{get: listSessions}),
+		row(user+"/sessions/{session}", map[string]adminHandler{remove: endSession}),
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
 		row(pathAdminResources, map[string]adminHandler{get: listResources, post: createResource}),
 		row(pathAdminResources+"/{number}", map[string]adminHandler{get: showResource,
@@ -107,16 +109,21 @@ func Endpoints(
 
 // operatorOnly serves requests with an access token of an operator (scope server-operations) and
 // refuses all others.
-func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
+func (s *service) operatorOnly(pattern string,
+	methods map[string]adminHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		now := time.Now()
 		bearer, err := endpoint.BearerToken(&ctx.Request.Header)
 		if err != nil {
+			s.recordRefusal(ctx, pattern, "", "no_token")
 			endpoint.WriteError(ctx, endpoint.JSON, err)
 			return
 		}
 		verdict, operator := s.tokens.AdmitOperator(bearer, now)
 		if verdict != token.Admitted {
+			if word := refusalWords[verdict]; word != "" {
+				s.recordRefusal(ctx, pattern, operator, word)
+			}
 			endpoint.WriteError(ctx, endpoint.JSON,
 				&endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
 					Advice: "Use a token of an operator client, requested with the scope server-operations."})
@@ -136,6 +143,42 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 		}
 		call.respond(response)
 	}
+}
+
+// refusalWords say in the audit trail why a token is refused.
+var refusalWords = map[token.Verdict]string{
+	token.TokenInvalid: "token_invalid", token.TokenExpired: "token_expired",
+	token.InsufficientScope: "insufficient_scope",
+}
+
+// recordRefusal records that a caller was refused at an endpoint. client is the id of the caller; "" =
+// unknown.
+func (s *service) recordRefusal(ctx *fasthttp.RequestCtx, pattern, client, why string) {
+	deadline, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	s.record(audit.With(audit.WithSource(deadline, audit.Source{
+		Actor:     audit.Actor{Kind: audit.Client, ID: client},
+		RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+	}), audit.Event{Action: audit.AdminRefused, Outcome: audit.Refused, Target: pattern,
+		Details: []string{why}}))
+}
+
+// recordTimeout is how long the record of a refusal or of a read may take.
+const recordTimeout = 2 * time.Second
+
+// record writes the events of ctx. The request goes on without them if that fails: what cannot be
+// written is in the log.
+func (s *service) record(ctx context.Context) {
+	if err := s.audit.Record(ctx); err != nil {
+		s.failures.Log("record an admin request", err)
+	}
+}
+
+// recordRead records that the operator has read something.
+func (c *adminCall) recordRead(e audit.Event) {
+	ctx, cancel := context.WithTimeout(c.context, recordTimeout)
+	defer cancel()
+	c.service.record(audit.With(ctx, e))
 }
 
 // respond writes v as JSON, with the status that the handler has set.

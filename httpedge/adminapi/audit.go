@@ -32,11 +32,34 @@ func listEvents(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.recordTrailRead(f, events)
 	page := eventPage{Events: append([]audit.Event{}, events...)}
 	if len(events) == f.Limit {
 		page.Next = strconv.FormatInt(events[f.Limit-1].Number, 10)
 	}
 	return page, nil
+}
+
+// recordTrailRead records that the operator has read events. Whoever follows the trail reads that
+// too: a page that goes on and has nothing else is not recorded, or there would be no end.
+func (c *adminCall) recordTrailRead(f audit.Filter, events []audit.Event) {
+	onlyReads := !slices.ContainsFunc(events, func(e audit.Event) bool {
+		return e.Action != audit.TrailRead
+	})
+	if onlyReads && f.After > 0 {
+		return
+	}
+	read := audit.Data{"events": len(events)}
+	if f.UserID != 0 {
+		read["user"] = f.UserID
+	}
+	if f.ClientID != "" {
+		read["client"] = f.ClientID
+	}
+	if f.Action != "" {
+		read["action"] = f.Action
+	}
+	c.recordRead(audit.Event{Action: audit.TrailRead, Data: read})
 }
 
 // eventFilter reads the parameters of the audit trail. A repeated one is refused: without it, more

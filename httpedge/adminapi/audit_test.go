@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/actors/audit"
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 )
 
@@ -35,7 +36,9 @@ func numbers(o *stacktest.Operator, query, key string) (all []int64) {
 	for next := ""; len(all) < 1000; {
 		page := events(o, query+"&"+key+"="+next)
 		for _, e := range page.Events {
-			all = append(all, e.Number)
+			if e.Action != audit.TrailRead { // the reads of this test are on record as well
+				all = append(all, e.Number)
+			}
 		}
 		if next = page.Next; next == "" {
 			return all
@@ -139,4 +142,119 @@ func TestOpenAPIHasAllActions(t *testing.T) {
 	if !slices.Equal(got, audit.Actions) {
 		t.Errorf("got %v in the document, want %v", got, audit.Actions)
 	}
+}
+
+// TestOperatorHidesNothing does more of an action than share a row, reads people and the trail, and is
+// refused: all of it is on record, with the values before and after, and who follows the trail comes
+// to an end.
+func TestOperatorHidesNothing(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	d := st.Describe(t)
+	o, c := st.NewOperator(t), st.NewClient(t, nil)
+	ada := st.NewUser(t, "Ada", "ada@example.com")
+	user := fmt.Sprintf("/users/%d", ada.ID)
+	const actions = audit.MaxRows + 5
+	for i := range actions {
+		o.Do(200, "PATCH", user, fmt.Sprintf(`{"bio":"b%d"}`, i))
+	}
+	changes := numbers(o, fmt.Sprintf("user=%d&action=account_changed&limit=200", ada.ID), "after")
+	if len(changes) != actions {
+		t.Errorf("got %d rows of %d actions, want one for each", len(changes), actions)
+	}
+	last := events(o, fmt.Sprintf("after=%d&limit=1", changes[actions-1]-1)).Events[0]
+	wantData := fmt.Sprintf("map[after:map[bio:b%d] before:map[bio:b%d]]", actions-1, actions-2)
+	if got := fmt.Sprint(last.Data); got != wantData {
+		t.Errorf("got data %s, want %s", got, wantData)
+	}
+	o.Do(200, "PATCH", "/clients/"+c.ID, `{"name":"Other","redirect_uris":["https://other.example/"]}`)
+	got := events(o, "action=client_changed").Events
+	if len(got) != 1 || fmt.Sprint(got[0].Data["before"]) !=
+		fmt.Sprintf("map[name:%s redirect_uris:[%s]]", c.Name, stacktest.RedirectURI) ||
+		fmt.Sprint(got[0].Data["after"]) != "map[name:Other redirect_uris:[https://other.example/]]" {
+		t.Errorf("got %+v, want the values of the client", got)
+	}
+
+	o.Do(200, "GET", user, "")
+	o.Do(200, "GET", "/users?limit=1", "")
+	o.Do(200, "GET", user+"/sessions", "")
+	st.Send(t, "GET", st.AdminURL+"/admin/v1"+user, "")
+	token, _ := st.NewToken(t, c, ada.ID, oauth.ViewUser)
+	st.Send(t, "DELETE", st.AdminURL+"/admin/v1"+user, "", "Authorization", "Bearer "+token)
+	for action, want := range map[audit.Action]string{
+		audit.UserRead:     fmt.Sprintf("operator user:%d  [] map[], operator user:%d  [sessions] map[]", ada.ID, ada.ID),
+		audit.UsersListed:  fmt.Sprintf("operator   [] map[first:%d last:%d users:1]", ada.ID, ada.ID),
+		audit.AdminRefused: "client  /admin/v1/users/{id} [no_token] map[], client:" + c.ID + "  /admin/v1/users/{id} [insufficient_scope] map[]",
+	} {
+		var said []string
+		for _, e := range events(o, "action="+string(action)).Events {
+			by := string(e.Actor.Kind)
+			if e.Actor.Kind != audit.Operator && e.Actor.ID != "" {
+				by += ":" + e.Actor.ID
+			}
+			said = append(said, fmt.Sprint(by, " ", e.Subject, " ", e.Target, " ", e.Details, " ", e.Data))
+		}
+		if got := strings.Join(said, ", "); got != want {
+			t.Errorf("%s: got %q, want %q", action, got, want)
+		}
+	}
+	reads := events(o, "action=trail_read&order=newest").Events
+	if len(reads) < 5 || reads[0].Actor.ID != o.ID || reads[0].Data["action"] != "admin_refused" &&
+		reads[0].Data["action"] != "users_listed" && reads[0].Data["action"] != "user_read" {
+		t.Errorf("got %+v, want the reads before", reads)
+	}
+	at := reads[0].Number
+	for range 3 {
+		page := events(o, fmt.Sprintf("after=%d", at))
+		for _, e := range page.Events {
+			at = e.Number
+		}
+	}
+	if page := events(o, fmt.Sprintf("after=%d", at)); len(page.Events) != 0 {
+		t.Errorf("got %+v for who follows the trail, want an end", page.Events)
+	}
+	d.Covers("GET /admin/v1/users/{id}/sessions 200")
+}
+
+// TestOperatorEndsSession lists the sessions of a person, and ends one.
+func TestOperatorEndsSession(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	d := st.Describe(t)
+	o := st.NewOperator(t)
+	ada := st.NewUser(t, "Ada", "ada@example.com")
+	here, _ := st.SignedIn(t, "ada@example.com")
+	away, _ := st.SignedIn(t, "ada@example.com")
+	path := fmt.Sprintf("/users/%d/sessions", ada.ID)
+	list := func() (sessions []map[string]any) {
+		var page struct{ Sessions []map[string]any }
+		if err := json.Unmarshal([]byte(o.Do(200, "GET", path, "").Body), &page); err != nil {
+			t.Fatal(err)
+		}
+		return page.Sessions
+	}
+	all := list()
+	if len(all) != 2 || fmt.Sprint(all[0]["factors"]) != "[pwd]" || all[0]["browser"] == nil {
+		t.Fatalf("got %v, want two sessions", all)
+	}
+	ended := all[1]["id"].(string)
+	o.Do(204, "DELETE", path+"/"+ended, "")
+	o.Do(404, "DELETE", path+"/"+ended, "")
+	o.Do(404, "GET", "/users/4711/sessions", "")
+	if left := list(); len(left) != 1 || left[0]["id"] == ended {
+		t.Errorf("got %v, want the other session", left)
+	}
+	open := 0
+	for _, b := range []*stacktest.Browser{here, away} {
+		if strings.HasPrefix(b.Get("/me").Path, "/me") {
+			open++
+		}
+	}
+	if open != 1 {
+		t.Errorf("got %d browsers signed in, want one", open)
+	}
+	got := events(o, "action=sign_out").Events
+	if len(got) != 1 || got[0].Actor.ID != o.ID || got[0].Data["session"] != ended {
+		t.Errorf("got %+v, want the end by the operator", got)
+	}
+	d.Covers("GET /admin/v1/users/{id}/sessions 200", "DELETE /admin/v1/users/{id}/sessions/{session} 204",
+		"DELETE /admin/v1/users/{id}/sessions/{session} 404")
 }

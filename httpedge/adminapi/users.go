@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -83,6 +84,11 @@ func listUsers(c *adminCall) (any, error) {
 	for i, u := range users {
 		page.Users[i] = newUserRecord(u)
 	}
+	seen := audit.Data{"users": len(users)}
+	if len(users) > 0 {
+		seen["first"], seen["last"] = users[0].ID, users[len(users)-1].ID
+	}
+	c.recordRead(audit.Event{Action: audit.UsersListed, Data: seen})
 	if len(users) == limit {
 		page.Next = strconv.FormatInt(users[limit-1].ID, 10)
 	}
@@ -107,6 +113,19 @@ func createUser(c *adminCall) (any, error) {
 	}
 	c.created(pathAdminUsers + "/" + strconv.FormatInt(created.ID, 10))
 	return newUserRecord(created), nil
+}
+
+// readUser is showUser on record.
+func readUser(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	record, err := showUser(c)
+	if err == nil {
+		c.recordRead(audit.Event{Action: audit.UserRead, Subject: audit.OfUser(id)})
+	}
+	return record, err
 }
 
 func showUser(c *adminCall) (any, error) {
@@ -145,7 +164,7 @@ func deleteUser(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.people.DeleteUser(c.context, id)
+	return nil, c.people.DeleteUser(c.context, id, c.now)
 }
 
 func setUserDisabled(disabled bool) adminHandler {
@@ -184,7 +203,7 @@ func resetPassword(c *adminCall) (any, error) {
 	if err := o.end(); err != nil {
 		return nil, err
 	}
-	return nil, c.people.ResetPassword(c.context, id, password, "", c.now)
+	return nil, c.people.ResetPassword(c.context, id, password, c.now)
 }
 
 func revokeUserTokens(c *adminCall) (any, error) {
@@ -199,4 +218,46 @@ func revokeUserTokens(c *adminCall) (any, error) {
 		return nil, err
 	}
 	return nil, c.tokens.RevokeAll(c.context, &oauth.Revoke{UserID: id})
+}
+
+// sessionRecord is a session as the admin API shows it.
+type sessionRecord struct {
+	ID         string   `json:"id"`
+	Browser    *string  `json:"browser"`
+	Factors    []string `json:"factors"`
+	CreatedAt  string   `json:"created_at"`
+	SignedInAt string   `json:"signed_in_at"`
+	LastSeenAt string   `json:"last_seen_at"`
+	ExpiresAt  string   `json:"expires_at"`
+}
+
+func listSessions(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.people.User(c.context, id); err != nil {
+		return nil, err
+	}
+	sessions, err := c.people.Sessions(c.context, id, c.now)
+	if err != nil {
+		return nil, err
+	}
+	c.recordRead(audit.Event{Action: audit.UserRead, Subject: audit.OfUser(id),
+		Details: []string{"sessions"}})
+	all := make([]sessionRecord, len(sessions))
+	for i, s := range sessions {
+		all[i] = sessionRecord{ID: s.ID(), Browser: orNull(s.Device), Factors: orEmpty(s.AMR),
+			CreatedAt: timestamp(s.Created), SignedInAt: timestamp(s.SignedIn),
+			LastSeenAt: timestamp(s.Seen), ExpiresAt: timestamp(s.Expires)}
+	}
+	return map[string]any{"sessions": all}, nil
+}
+
+func endSession(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.people.EndSession(c.context, id, c.pathValue("session"), c.now)
 }

@@ -186,9 +186,9 @@ func signInProblem(err error) (Problem, bool) {
 			"This account has a password, and a code to the phone does not replace it."
 	case errors.Is(err, people.ErrDisabled):
 		p.Status, p.Message = fasthttp.StatusForbidden, "Nobody can sign in to it at the moment."
-	case errors.Is(err, people.ErrSignInAgain):
+	case errors.Is(err, people.ErrProofNeeded):
 		p.Status, p.Message = fasthttp.StatusForbidden,
-			"For your safety, this needs a sign-in within the last 10 minutes."
+			"For your safety, this needs a code to where your account could be reached before."
 	default:
 		return Problem{}, false
 	}

@@ -120,7 +120,7 @@ func TestProblemOf(t *testing.T) {
 		{people.ErrWrongCode, 422, "", 0, 0, false},
 		{people.ErrCodeExpired, 422, "", 0, 0, false},
 		{people.ErrDisabled, 403, "", 0, 0, false},
-		{people.ErrSignInAgain, 403, "", 0, 0, false},
+		{people.ErrProofNeeded, 403, "", 0, 0, false},
 		{&oauth.Error{Code: oauth.InvalidClient}, 401, "invalid_client", 0, 0, false},
 		{&oauth.Error{Code: oauth.TemporarilyUnavailable}, 503, "temporarily_unavailable", 0,
 			time.Second, false},

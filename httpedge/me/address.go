@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -13,11 +14,11 @@ import (
 // addressChange is the flow that changes the email address or phone number of an account.
 type addressChange struct {
 	visit.CodeFlow
-	done notice
+	done, removed notice
 }
 
 func (s *service) emailChange() *addressChange {
-	return &addressChange{done: noticeEmail, CodeFlow: visit.CodeFlow{
+	return &addressChange{done: noticeEmail, removed: noticeEmailRemoved, CodeFlow: visit.CodeFlow{
 		Kind: pages.VerifyEmailChange, Purpose: account.ForChange, Channel: account.Email,
 		Start: pages.PathMeEmail, Path: pages.PathMeEmailVerify, Resend: pages.PathMeEmailResend,
 		Restart: func(v *visit.Visit, status int, problems ...pages.Problem) {
@@ -27,7 +28,7 @@ func (s *service) emailChange() *addressChange {
 }
 
 func (s *service) phoneChange() *addressChange {
-	return &addressChange{done: noticePhone, CodeFlow: visit.CodeFlow{
+	return &addressChange{done: noticePhone, removed: noticePhoneRemoved, CodeFlow: visit.CodeFlow{
 		Kind: pages.VerifyPhoneChange, Purpose: account.ForChange, Channel: account.SMS,
 		Start: pages.PathMePhone, Path: pages.PathMePhoneVerify, Resend: pages.PathMePhoneResend,
 		Restart: func(v *visit.Visit, status int, problems ...pages.Problem) {
@@ -56,19 +57,36 @@ func (s *service) takeAddress(p *person, f *addressChange) {
 	show := func(status int, problems ...pages.Problem) {
 		s.showAddress(p, f.Channel, status, problems...)
 	}
-	err := s.people.Prove(p.Ctx, p.User, s.proof(p), p.Now)
-	if s.refuseProof(p, err, show) {
+	if p.Field("remove") == "true" {
+		s.removeAddress(p, f, show)
 		return
 	}
-	if err != nil {
-		s.WriteFailure(p.HTTP, "check a password", err)
-		return
-	}
-	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel,
+	token, err := s.people.BeginChange(p.Ctx, p.User, s.proof(p), f.Channel,
 		p.Field(addressField(f.Channel)), s.Browser(p.Visit, p.Field(addressField(f.Channel))),
 		p.Now)
-	s.GoToCode(p.Visit, &f.CodeFlow, token, err)
+	if !s.refuseProof(p, err, show) {
+		s.GoToCode(p.Visit, &f.CodeFlow, token, err)
+	}
 }
+
+// removeAddress removes the address or number.
+func (s *service) removeAddress(p *person, f *addressChange,
+	show func(int, ...pages.Problem)) {
+	_, err := s.people.RemoveAddress(p.Ctx, p.User, s.proof(p), f.Channel, p.Now)
+	switch {
+	case s.refuseProof(p, err, show):
+	case errors.Is(err, people.ErrLastWay):
+		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textLastWay})
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(p.HTTP, pages.PathLogin)
+	case err != nil:
+		s.WriteFailure(p.HTTP, "remove an address", err)
+	default:
+		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.removed))
+	}
+}
+
+const textLastWay = "Nothing else would let you sign in to this account. Add another way first."
 
 // addressField returns the name of the field with the address or number.
 func addressField(channel account.Channel) string {
@@ -83,7 +101,8 @@ func (s *service) showAddress(p *person, channel account.Channel, status int,
 	problems ...pages.Problem) {
 	page := pages.MeAddress{Account: p.Account(), Channel: "email", Current: p.User.Email,
 		Address:       p.Shown(addressField(channel)),
-		NeedsPassword: p.needsPassword(), Action: pages.PathMeEmail, Problems: problems}
+		CanRemove:     p.User.Email != "" && p.User.Phone != "",
+		NeedsPassword: s.needs(p) == people.NeedsPassword, Action: pages.PathMeEmail, Problems: problems}
 	if channel == account.SMS {
 		page.Channel, page.Current, page.Action = "phone", p.User.Phone, pages.PathMePhone
 	}
@@ -130,8 +149,11 @@ func (s *service) verifyAddress(f *addressChange) func(*person) {
 
 func (s *service) confirmAddress(p *person, f *addressChange, token, code string,
 	c *account.Challenge) {
-	_, err := s.people.ConfirmChange(p.Ctx, p.User.ID, token, code, p.Now)
+	_, err := s.people.ConfirmChange(p.Ctx, p.Session, token, code, p.Now)
 	switch {
+	case errors.Is(err, people.ErrProofNeeded):
+		s.DropCode(p.HTTP)
+		s.askProof(p)
 	case err == nil:
 		s.DropCode(p.HTTP)
 		if mark := s.KnownMark(p.HTTP, p.Account().Address); mark != "" {

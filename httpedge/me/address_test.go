@@ -30,6 +30,7 @@ func plantedChange(st stacktest.Reachable, t *testing.T, b *stacktest.Browser, u
 	st.PlantChallenge(t, b, func(c *account.Challenge) {
 		c.Purpose, c.UserID, c.Message, c.Name, c.PasswordHash = account.ForChange, u.ID,
 			account.ChangeCode, "", ""
+		c.ProvedBy, c.Ends = account.PasswordWay, c.Sent.Add(account.ProofLifetime)
 		change(c)
 	})
 }

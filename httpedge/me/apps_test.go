@@ -73,7 +73,7 @@ func TestManyAppsArePaged(t *testing.T) {
 	for i := range clients {
 		clients[i] = st.NewClient(t, func(c *oauth.Client) { c.Name = fmt.Sprintf("App %02d", i) })
 		if err := st.People.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser,
-			nil, time.Time{}, now.Add(time.Duration(-i)*time.Hour)); err != nil {
+			nil, nil, time.Time{}, now.Add(time.Duration(-i)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -15,7 +16,7 @@ func (s *service) deleteAccount(p *person) {
 	form := p.bound("delete")
 	show := func(status int, problems ...pages.Problem) {
 		s.WritePage(p.HTTP, status,
-			pages.MeDelete{Account: p.Account(), NeedsPassword: p.needsPassword(),
+			pages.MeDelete{Account: p.Account(), NeedsPassword: s.needs(p) == people.NeedsPassword,
 				Action:    pages.PathMeDelete,
 				FormToken: form.NewFormToken(p.Now), Problems: problems})
 	}
@@ -35,12 +36,9 @@ func (s *service) deleteAccount(p *person) {
 }
 
 func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
-	err := s.people.Prove(p.Ctx, p.User, s.proof(p), p.Now)
+	err := s.people.DeleteAccount(p.Ctx, p.User, s.proof(p), p.Now)
 	if s.refuseProof(p, err, show) {
 		return
-	}
-	if err == nil {
-		err = s.people.DeleteUser(p.Ctx, p.User.ID)
 	}
 	if err != nil && !errors.Is(err, account.ErrNotFound) { // deleted by another request
 		s.WriteFailure(p.HTTP, "delete an account", err)

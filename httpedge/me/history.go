@@ -92,8 +92,20 @@ func sentenceOf(e *audit.Event) sentence {
 	plain := func(text string) sentence { return sentence{begin: text} }
 	switch e.Action {
 	case audit.SignIn:
+		if e.Target != "" {
+			return sentence{signInText(e) + " for", e.Target, ""}
+		}
 		return plain(signInText(e))
+	case audit.Authorized:
+		return sentence{"You signed in to", e.Target, ""}
+	case audit.ChangeUndone:
+		return plain("A change of " + members(e) + " was undone")
+	case audit.UserRead:
+		return plain(who + " looked at your account")
 	case audit.SignOut:
+		if slices.Contains(e.Details, "all") {
+			return plain(who + " ended all sessions")
+		}
 		if slices.Contains(e.Details, "others") {
 			return plain(who + " ended all other sessions")
 		}

@@ -52,6 +52,7 @@ func Endpoints(
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
+	all = append(all, s.proofEndpoints(show)...)
 	return append(all, endpoint.Endpoint{
 		Pattern: pages.PathMeHistory, Methods: show[:2], Handle: s.personal(s.history),
 		Format: endpoint.Page,
@@ -139,7 +140,7 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields,
 		Email: p.User.Email, Phone: p.User.Phone,
 		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
-		HasPassword: p.needsPassword(),
+		HasPassword: p.hasPassword(),
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice:     s.choosesPhoneSignIn(p) && channels.Has(account.SMS),

@@ -23,6 +23,8 @@ const (
 	noticeDeleted
 	noticePhoneSignIn
 	noticePasswordOnly
+	noticeEmailRemoved
+	noticePhoneRemoved
 )
 
 var noticeTexts = map[notice]string{
@@ -34,6 +36,8 @@ var noticeTexts = map[notice]string{
 	noticeSessionEnded:  "The session is ended.",
 	noticeSessionsEnded: "All other sessions are ended.",
 	noticePhoneSignIn:   "A code to your phone can now replace your password.",
+	noticeEmailRemoved:  "Your email address is removed.",
+	noticePhoneRemoved:  "Your phone number is removed.",
 	noticePasswordOnly:  "Only your password signs you in now.",
 }
 

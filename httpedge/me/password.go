@@ -17,12 +17,14 @@ func (s *service) changePassword(p *person) {
 	show := func(status int, problems ...pages.Problem) {
 		s.WritePage(p.HTTP, status,
 			pages.MePassword{Account: p.Account(), Action: pages.PathMePassword,
-				FormToken: form.NewFormToken(p.Now), Problems: problems})
+				NeedsPassword: s.needs(p) == people.NeedsPassword,
+				FormToken:     form.NewFormToken(p.Now), Problems: problems})
 	}
 	next := p.Field("new_password")
 	switch {
-	case !p.needsPassword():
+	case !p.hasPassword():
 		visit.Redirect(p.HTTP, pages.PathMe)
+	case !s.fresh(p):
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
 	case !p.CheckForm(form):

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -13,7 +14,7 @@ import (
 // choosesPhoneSignIn reports whether the person may choose that a code to the phone replaces the
 // password.
 func (s *service) choosesPhoneSignIn(p *person) bool {
-	return s.people.PhoneReplacesPassword() && p.needsPassword() && p.User.Email != "" &&
+	return s.people.PhoneReplacesPassword() && p.hasPassword() && p.User.Email != "" &&
 		p.User.Phone != ""
 }
 
@@ -23,13 +24,15 @@ func (s *service) changePhoneSignIn(p *person) {
 	show := func(status int, problems ...pages.Problem) {
 		s.WritePage(p.HTTP, status, pages.MePhoneSignIn{
 			Account: p.Account(), Phone: p.User.Phone, Allowed: p.User.PhoneSignIn,
-			Action: pages.PathMePhoneSignIn, FormToken: form.NewFormToken(p.Now),
+			NeedsPassword: s.needs(p) == people.NeedsPassword,
+			Action:        pages.PathMePhoneSignIn, FormToken: form.NewFormToken(p.Now),
 			Problems: problems,
 		})
 	}
 	switch {
 	case !s.choosesPhoneSignIn(p):
 		visit.Redirect(p.HTTP, pages.PathMe)
+	case !s.fresh(p):
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
 	case !p.CheckForm(form):

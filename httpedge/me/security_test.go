@@ -111,7 +111,7 @@ func TestDeletedAccountIsGone(t *testing.T) {
 	st.NewUser(t, "Ada again", ada)
 }
 
-func TestAccountWithoutPasswordNeedsRecentSignIn(t *testing.T) {
+func TestAccountWithoutPasswordNeedsCode(t *testing.T) {
 	st := stacktest.NewReachable(t)
 	b := st.NewBrowser(t)
 	p := b.Send(b.Get("/register/phone"), "phone_number", idaPhone)
@@ -126,6 +126,9 @@ func TestAccountWithoutPasswordNeedsRecentSignIn(t *testing.T) {
 	if strings.Contains(p.Body, "current_password") {
 		t.Errorf("got %s, want no question for a password", p.Body)
 	}
+	for _, name := range []string{"email", "phone"} { // a sign-in gives nobody another way in
+		b.Get("/me/"+name).Shows(t, 200, "/me/confirm")
+	}
 	u, err := st.Store.UserByPhone(t.Context(), idaPhone)
 	if err != nil {
 		t.Fatal(err)
@@ -138,17 +141,20 @@ func TestAccountWithoutPasswordNeedsRecentSignIn(t *testing.T) {
 	if err := st.Store.UpdateSession(t.Context(), sessions[0]); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/me/delete", "/me/email", "/me/phone"} {
-		old := b.Get(path)
-		old.Shows(t, 403, path)
-		old.Says(t, "Please sign in again", `href="/register/phone"`)
-	}
+	asked := b.Get("/me/delete")
+	asked.Shows(t, 200, "/me/confirm")
+	asked.Says(t, "Confirm that it is you", idaPhone[1:])
 	_, fields := p.Form(t)
 	fields.Set("confirm", "delete")
-	b.Open("POST", "/me/delete", fields).Shows(t, 403, "/me/delete")
+	b.Open("POST", "/me/delete", fields).Shows(t, 200, "/me/confirm")
 	if _, err := st.Store.User(t.Context(), u.ID); err != nil {
 		t.Errorf("got %v, want the account to live", err)
 	}
+	p = b.Send(b.Get("/me/delete"), "channel", "sms")
+	p.Shows(t, 200, "/me/confirm/verify")
+	p = b.Send(p, "code", st.Mail.Next(t, idaPhone).Code)
+	p.Shows(t, 200, "/me/delete")
+	b.Send(p, "confirm", "delete").Shows(t, 200, "/me/deleted")
 }
 
 func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {

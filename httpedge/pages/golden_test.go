@@ -105,6 +105,7 @@ var all = map[string]page{
 	"verify_browser":      pages.Verify{Kind: pages.VerifyBrowser, Client: "Atlas", Action: "/login/verify" + flowQuery, FormToken: "token", Resend: "/login/resend" + flowQuery, ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/login" + flowQuery},
 	"verify_email_change": pages.Verify{Kind: pages.VerifyEmailChange, Action: "/me/email/verify", FormToken: "token", Resend: "/me/email/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/me/email"},
 	"verify_phone_change": pages.Verify{Kind: pages.VerifyPhoneChange, Action: "/me/phone/verify", FormToken: "token", Resend: "/me/phone/resend", ResendToken: "token", Address: "+4915112345678", Wait: 30, Back: "/me/phone"},
+	"verify_proof":        pages.Verify{Kind: pages.VerifyPhoneProof, Action: "/me/confirm/verify?for=email", FormToken: "token", Address: kofi.Address, Resend: "/me/confirm/resend?for=email", ResendToken: "token", Back: "/me/confirm?for=email"},
 	"verify_hostile": pages.Verify{Kind: pages.VerifyPhone, Client: hostile, Action: "/register/phone/verify", FormToken: hostile, Address: hostile, Name: hostile,
 		Resend: "/register/phone/resend", ResendToken: hostile, Back: "/register/phone", Notice: hostile, Problems: wrong},
 
@@ -225,17 +226,26 @@ var all = map[string]page{
 	"me_history_hostile": pages.MeHistory{Account: rogue, Events: []pages.HistoryEvent{
 		{Number: 1, Time: hostile, At: hostile, Text: hostile, App: hostile, End: hostile, Count: 2, Place: hostile}}},
 
-	"me_password": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token"},
-	"me_password_again": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{
+	"me_password": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token"},
+	"me_password_again": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{
 		{Field: "current_password", Text: "This is not your password."}, {Field: "new_password", Text: "The password must not contain the name, email address, phone number or username."}}},
-	"me_password_hostile": pages.MePassword{Account: rogue, Action: "/me/password", FormToken: hostile, Problems: wrong},
+	"me_password_hostile": pages.MePassword{Account: rogue, NeedsPassword: true, Action: "/me/password", FormToken: hostile, Problems: wrong},
 
-	"me_phone_sign_in": pages.MePhoneSignIn{Account: rosa, Phone: kofi.Address, Action: "/me/phone/sign-in", FormToken: "token"},
-	"me_phone_sign_in_again": pages.MePhoneSignIn{Account: rosa, Phone: kofi.Address, Allowed: true, Action: "/me/phone/sign-in", FormToken: "token",
+	"me_phone_sign_in": pages.MePhoneSignIn{Account: rosa, NeedsPassword: true, Phone: kofi.Address, Action: "/me/phone/sign-in", FormToken: "token"},
+	"me_phone_sign_in_again": pages.MePhoneSignIn{Account: rosa, NeedsPassword: true, Phone: kofi.Address, Allowed: true, Action: "/me/phone/sign-in", FormToken: "token",
 		Problems: []pages.Problem{{Field: "current_password", Text: "This is not your password."}}},
-	"me_phone_sign_in_hostile": pages.MePhoneSignIn{Account: rogue, Phone: hostile, Action: "/me/phone/sign-in", FormToken: hostile, Problems: wrong},
+	"me_phone_sign_in_hostile": pages.MePhoneSignIn{Account: rogue, NeedsPassword: true, Phone: hostile, Action: "/me/phone/sign-in", FormToken: hostile, Problems: wrong},
 
-	"me_email":     pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, NeedsPassword: true, Action: "/me/email", FormToken: "token"},
+	"me_email":           pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, NeedsPassword: true, Action: "/me/email", FormToken: "token"},
+	"me_email_remove":    pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, CanRemove: true, NeedsPassword: true, Action: "/me/email", FormToken: "token"},
+	"me_password_proved": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token"},
+	"me_confirm": pages.MeConfirm{Account: rosa, Action: "/me/confirm?for=email", FormToken: "token",
+		Choices: []pages.Choice{{Channel: "sms", Address: kofi.Address}, {Channel: "email", Address: rosa.Address}}},
+	"me_confirm_hostile": pages.MeConfirm{Account: rogue, Action: "/me/confirm?for=email", FormToken: hostile, Problems: wrong,
+		Choices: []pages.Choice{{Channel: "sms", Address: hostile}}},
+	"link_undo":    pages.Link{Restores: rosa.Address, Token: "token", Action: "/link", FormToken: "token"},
+	"link_secure":  pages.Link{Token: "token", Action: "/link", FormToken: "token"},
+	"link_hostile": pages.Link{Restores: hostile, Token: hostile, Action: "/link", FormToken: hostile, Problems: wrong},
 	"me_email_add": pages.MeAddress{Account: kofi, Channel: "email", Action: "/me/email", FormToken: "token"},
 	"me_email_again": pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, Address: "rosa@", NeedsPassword: true, Action: "/me/email", FormToken: "token", Problems: []pages.Problem{
 		{Field: "email", Text: "This is not an email address."}, {Field: "current_password", Text: "Enter your password."}}},

@@ -90,10 +90,11 @@ type Session struct {
 // MePassword is the page that asks for a new password. Its fields are current_password and
 // new_password.
 type MePassword struct {
-	Account   Account
-	Action    string
-	FormToken string
-	Problems  Problems
+	Account       Account
+	NeedsPassword bool // the page asks for the current password
+	Action        string
+	FormToken     string
+	Problems      Problems
 }
 
 // Render returns the page.
@@ -102,24 +103,27 @@ func (p MePassword) Render() ([]byte, error) { return render(mePassword, p) }
 // MePhoneSignIn is the page that asks whether a code to the phone may replace the password. Its
 // fields are allow, which is true or false, and current_password.
 type MePhoneSignIn struct {
-	Account   Account
-	Phone     string
-	Allowed   bool // it may now
-	Action    string
-	FormToken string
-	Problems  Problems
+	Account Account
+	Phone   string
+	Allowed bool // it may now
+
+	NeedsPassword bool // the page asks for the password
+	Action        string
+	FormToken     string
+	Problems      Problems
 }
 
 // Render returns the page.
 func (p MePhoneSignIn) Render() ([]byte, error) { return render(mePhoneSignIn, p) }
 
 // MeAddress is the page that asks for a new email address or phone number. Its fields are email or
-// phone_number, and current_password.
+// phone_number, or remove, which is true, and current_password.
 type MeAddress struct {
 	Account       Account
 	Channel       string // "email" or "phone"
 	Current       string // "" = none yet
 	Address       string // as it was entered
+	CanRemove     bool   // the page offers to remove Current
 	NeedsPassword bool   // the page asks for the password
 	Action        string
 	FormToken     string
@@ -144,3 +148,34 @@ type MeDelete struct {
 
 // Render returns the page.
 func (p MeDelete) Render() ([]byte, error) { return render(meDelete, p) }
+
+// MeConfirm is the page that sends a code to an older channel of the account, before a change of how
+// the person signs in. Its field is channel: the Channel of a Choice.
+type MeConfirm struct {
+	Account   Account
+	Choices   []Choice
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Choice is a channel that a code can be sent to.
+type Choice struct {
+	Channel string // value of the field channel
+	Address string
+}
+
+// Render returns the page.
+func (p MeConfirm) Render() ([]byte, error) { return render(meConfirm, p) }
+
+// Link is the page that the links of notices lead to. Its field is token.
+type Link struct {
+	Restores  string // address or number that the link restores; "" = it ends sessions only
+	Token     string
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Link) Render() ([]byte, error) { return render(link, p) }

@@ -36,6 +36,8 @@ var (
 	meHistory     = parse("mehistory.html")
 	meSessions    = parse("mesessions.html")
 	meDelete      = parse("medelete.html")
+	meConfirm     = parse("meconfirm.html")
+	link          = parse("link.html")
 	message       = parse("message.html")
 )
 

@@ -1,5 +1,7 @@
 package pages
 
+import "gatehouse/actors/people"
+
 // Paths of the pages, and of where browsers begin (interface document, section 4).
 const (
 	PathAuthorize = "/oauth/authorize"
@@ -25,6 +27,11 @@ const (
 	PathResetVerify    = "/reset/verify"
 	PathResetResend    = "/reset/resend"
 
+	PathResetConfirm       = "/reset/confirm" // the code of an older channel
+	PathResetConfirmResend = "/reset/confirm/resend"
+
+	PathLink = people.PathLink // of notices
+
 	PathMe            = "/me"
 	PathMeApps        = "/me/apps"
 	PathMeSessions    = "/me/sessions"
@@ -37,6 +44,11 @@ const (
 	PathMePhoneResend = "/me/phone/resend"
 	PathMePhoneSignIn = "/me/phone/sign-in"
 	PathMeHistory     = "/me/history"
-	PathMeDelete      = "/me/delete"
-	PathMeDeleted     = "/me/deleted"
+
+	PathMeConfirm       = "/me/confirm" // sends the code that a change of credentials needs
+	PathMeConfirmVerify = "/me/confirm/verify"
+	PathMeConfirmResend = "/me/confirm/resend"
+
+	PathMeDelete  = "/me/delete"
+	PathMeDeleted = "/me/deleted"
 )

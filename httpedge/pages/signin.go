@@ -77,6 +77,8 @@ const (
 	VerifyEmailChange // a new email address of an account
 	VerifyPhoneChange // a new phone number of an account
 	VerifyBrowser     // to sign in with a browser that is not known to the account
+	VerifyEmailProof  // to change how the person signs in, sent to the email address
+	VerifyPhoneProof  // the same, sent to the phone number
 )
 
 // Verify is the page that asks for the code that was sent to an address. Its fields are code, name
@@ -100,7 +102,13 @@ type Verify struct {
 func (p Verify) Render() ([]byte, error) { return render(verify, p) }
 
 // ToPhone reports whether the code went to a phone number.
-func (p Verify) ToPhone() bool { return p.Kind == VerifyPhone || p.Kind == VerifyPhoneChange }
+func (p Verify) ToPhone() bool {
+	return p.Kind == VerifyPhone || p.Kind == VerifyPhoneChange || p.Kind == VerifyPhoneProof
+}
+
+// Proves reports whether the code went to a channel that the account had before, which the person
+// cannot correct.
+func (p Verify) Proves() bool { return p.Kind == VerifyEmailProof || p.Kind == VerifyPhoneProof }
 
 // AsksName reports whether the page has the field name.
 func (p Verify) AsksName() bool { return p.Kind == VerifyPhone }
@@ -109,7 +117,9 @@ func (p Verify) AsksName() bool { return p.Kind == VerifyPhone }
 func (p Verify) AsksPassword() bool { return p.Kind == VerifyReset }
 
 // Changes reports whether the code is for something of an account that is signed in.
-func (p Verify) Changes() bool { return p.Kind == VerifyEmailChange || p.Kind == VerifyPhoneChange }
+func (p Verify) Changes() bool {
+	return p.Kind == VerifyEmailChange || p.Kind == VerifyPhoneChange || p.Proves()
+}
 
 // WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours,
 // else hours.

@@ -321,7 +321,7 @@ func (s *service) keepConsent(v *visit.Visit, who visit.Visitor, a answer) bool 
 		}
 	}
 	err := s.people.GrantConsent(v.Ctx, who.User.ID, v.Pending.Client.ID, request.Scopes,
-		request.Targets, a.before, v.Now)
+		request.Targets, v.Pending.Reaches, a.before, v.Now)
 	switch {
 	case errors.Is(err, account.ErrConflict): // the form was sent more than once
 		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
@@ -373,7 +373,7 @@ func (s *service) newCode(v *visit.Visit, who visit.Visitor) (
 		ClientID: v.Pending.Client.ID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
 		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
-		Details: oauth.GrantDetails{Targets: request.Targets},
+		Details: oauth.GrantDetails{Targets: request.Targets}, SessionID: who.Session.ID(),
 	}
 	if !request.Scopes.Contains(oauth.OpenID) {
 		return code, true

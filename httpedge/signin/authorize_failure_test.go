@@ -83,7 +83,7 @@ func TestNoCodeAfterNewPassword(t *testing.T) {
 		u, err := st.Store.UserByEmail(t.Context(), rosa)
 		if err == nil {
 			u.PasswordHash = "new"
-			err = st.Store.ReplacePassword(t.Context(), u, [32]byte{})
+			err = st.Store.ChangeCredentials(t.Context(), u, account.CredentialChange{EndTokens: true})
 		}
 		if err != nil {
 			t.Error(err)

@@ -50,8 +50,8 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	signedIn, err := s.people.SignIn(v.Ctx, people.SignIn{
 		Email: email, Password: password,
 		Caller: s.Caller(v),
-		Device: device(string(v.HTTP.UserAgent())),
-		Known:  s.KnownMark(v.HTTP, email),
+		Device: visit.DeviceOf(string(v.HTTP.UserAgent())),
+		Known:  s.KnownMark(v.HTTP, email), App: v.ClientID(),
 	}, v.Now)
 	status, problems := visit.Again(v, err, "email", "Too many attempts to sign in have failed.")
 	switch {

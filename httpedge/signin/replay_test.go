@@ -98,11 +98,11 @@ func TestDoubleClickIsReplayed(t *testing.T) {
 	b.twice(b.Get("/me/password"), "/me", "current_password", stacktest.NewPassword, "new_password",
 		stacktest.Password)
 	b.Get("/me").Shows(t, 200, "/me")
-	b.twice(b.Get("/me/phone"), "/me/phone/verify", "phone_number", idaPhone, "current_password",
-		stacktest.Password)
+	b.twice(b.Get("/me/phone"), "/me/confirm/verify", "channel", "email")
+	b.twice(b.Get("/me/confirm/verify?for=phone"), "/me/phone", "code", st.Mail.Next(t, ida).Code)
+	b.twice(b.Get("/me/phone"), "/me/phone/verify", "phone_number", idaPhone)
 	b.twice(b.Get("/me/phone/verify"), "/me", "code", st.Mail.Next(t, idaPhone).Code)
-	b.twice(b.Get("/me/delete"), "/me/deleted", "confirm", "delete", "current_password",
-		stacktest.Password)
+	b.twice(b.Get("/me/delete"), "/me/deleted", "confirm", "delete")
 }
 
 // TestSecondClickAfterTheCodeContinues sends the right code again with the cookies that the first

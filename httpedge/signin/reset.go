@@ -25,6 +25,21 @@ func (s *service) resetFlow() *codeFlow {
 	}
 }
 
+// resetProofFlow ends a resetFlow of an account that has older channels than the address.
+func (s *service) resetProofFlow() *codeFlow {
+	return &codeFlow{
+		CodeFlow: visit.CodeFlow{
+			Kind: pages.VerifyEmailProof, Purpose: account.ForResetProof,
+			Start: pages.PathReset, Path: pages.PathResetConfirm, Resend: pages.PathResetConfirmResend,
+			Restart: s.showReset, Resume: s.resume,
+		},
+		confirm: func(v *visit.Visit, token, code string,
+			by people.Browser) (*people.SignedIn, error) {
+			return s.people.ConfirmResetProof(v.Ctx, token, code, by, v.Now)
+		},
+	}
+}
+
 // reset shows and handles the form for the address of an account whose password is forgotten.
 func (s *service) reset(v *visit.Visit) {
 	if !v.HTTP.IsPost() {

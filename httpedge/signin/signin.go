@@ -50,6 +50,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		s.chooser = "skip_account_chooser"
 	}
 	register, phone, reset := s.registerFlow(), s.phoneFlow(), s.resetFlow()
+	resetProof := s.resetProofFlow()
 	browser := s.browserFlow()
 	email := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.flow(handle))
@@ -77,6 +78,9 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathReset, Handle: s.Replay(email(s.reset))},
 		{Pattern: pages.PathResetVerify, Handle: s.Coalesce(email(s.verify(reset)))},
 		{Pattern: pages.PathResetResend, Handle: email(s.ResendCode(&reset.CodeFlow))},
+		{Pattern: pages.PathResetConfirm, Handle: s.Coalesce(email(s.verify(resetProof)))},
+		{Pattern: pages.PathResetConfirmResend, Handle: email(s.ResendCode(&resetProof.CodeFlow))},
+		{Pattern: pages.PathLink, Handle: s.Replay(s.Handle(s.link))},
 	}
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page

@@ -63,10 +63,11 @@ func (s *service) resume(v *visit.Visit) bool {
 
 func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	c *account.Challenge) {
-	by := s.Browser(v, c.Address)
-	by.Device = device(string(v.HTTP.UserAgent()))
-	in, err := f.confirm(v, token, code, by)
+	in, err := f.confirm(v, token, code, s.Browser(v, c.Address))
+	var stepUp *people.StepUpError
 	switch {
+	case errors.As(err, &stepUp):
+		s.GoOnToCode(v, &s.resetProofFlow().CodeFlow, stepUp.Token)
 	case err == nil:
 		s.DropCode(v.HTTP)
 		s.finishSignIn(v, in)

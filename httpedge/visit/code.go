@@ -52,14 +52,19 @@ func (s *Site) keepCode(ctx *fasthttp.RequestCtx, token string) {
 // DropCode removes the challenge from the browser's cookie.
 func (s *Site) DropCode(ctx *fasthttp.RequestCtx) { s.cookies.write(ctx, s.cookies.code, nil, 0) }
 
+// GoOnToCode redirects to the code page of f, after a code was sent in place of another.
+func (s *Site) GoOnToCode(v *Visit, f *CodeFlow, token string) {
+	s.keepCode(v.HTTP, token)
+	Redirect(v.HTTP, v.Path(f.Path))
+}
+
 // GoToCode redirects to the code page after a code was sent. If err is not nil, it shows the first
 // page again.
 func (s *Site) GoToCode(v *Visit, f *CodeFlow, token string, err error) {
 	status, problems := Again(v, err, "", textTooManyCodes)
 	switch {
 	case err == nil:
-		s.keepCode(v.HTTP, token)
-		Redirect(v.HTTP, v.Path(f.Path))
+		s.GoOnToCode(v, f, token)
 	case status != 0:
 		f.Restart(v, status, problems...)
 	default:
@@ -165,8 +170,12 @@ func (v *Visit) verifyForm(path, token string) Binding { return v.Bind(path + " 
 
 func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int,
 	notice string, problems ...pages.Problem) {
+	kind := f.Kind
+	if kind == pages.VerifyEmailProof && c.Channel == account.SMS {
+		kind = pages.VerifyPhoneProof
+	}
 	p := pages.Verify{
-		Kind: f.Kind, Client: v.ClientName(), Action: v.Path(f.Path),
+		Kind: kind, Client: v.ClientName(), Action: v.Path(f.Path),
 		FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
 		Resend:    v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
 		Address: c.Address, Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice,

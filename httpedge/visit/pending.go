@@ -195,6 +195,14 @@ func (v *Visit) OpenPending() {
 	}
 }
 
+// ClientID returns the id of the client of the pending request; "" = there is none.
+func (v *Visit) ClientID() string {
+	if v.Pending == nil || v.Pending.Client == nil {
+		return ""
+	}
+	return v.Pending.Client.ID
+}
+
 // ClientName returns what pages call the client of the pending request; "" = there is none.
 func (v *Visit) ClientName() string {
 	switch p := v.Pending; {

@@ -89,6 +89,7 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 			Ctx: audit.WithSource(deadline, audit.Source{
 				Actor:     audit.Actor{Kind: audit.User},
 				RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+				Browser: DeviceOf(string(ctx.UserAgent())),
 			}),
 		}
 		if !ctx.IsPost() || s.readPage(v) {

@@ -22,6 +22,10 @@ func (s *logSender) Send(ctx context.Context, m account.Message) error {
 		s.log.InfoContext(ctx, name+" code", "code", m.Code, "to", m.To, "kind", string(m.Kind))
 		return nil
 	}
+	if m.Link != "" {
+		s.log.InfoContext(ctx, name+" notice", "to", m.To, "kind", string(m.Kind), "link", m.Link)
+		return nil
+	}
 	s.log.InfoContext(ctx, name+" notice", "to", m.To, "kind", string(m.Kind))
 	return nil
 }

@@ -3,6 +3,7 @@ package messenger
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/actors/account"
 )
@@ -10,18 +11,15 @@ import (
 func TestMessageTexts(t *testing.T) {
 	service := strings.Repeat("i", 36) + ".com"
 	for channel, kinds := range map[account.Channel][]account.Kind{
-		account.SMS: {account.PhoneCode, account.ChangeCode, account.AccountExists,
-			account.AddressLeft},
+		account.SMS: {account.PhoneCode, account.ChangeCode, account.AccountExists},
 		account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode,
-			account.BrowserCode, account.AccountExists, account.NoAccount, account.AddressLeft,
+			account.BrowserCode, account.AccountExists, account.NoAccount,
 			account.ManyAttempts},
 	} {
 		for _, kind := range kinds {
 			m := account.Message{Channel: channel, To: "ada@example.com", Kind: kind}
 			wants := []string{service, "If this was not you, ignore"}
 			switch kind {
-			case account.AddressLeft:
-				wants[1] = "If you did not change it, tell"
 			case account.ManyAttempts:
 				wants[1] = "choose another one"
 			}
@@ -45,6 +43,35 @@ func TestMessageTexts(t *testing.T) {
 			}
 			if length := len(got.body); channel == account.SMS && length > 160 {
 				t.Errorf("%s: got %d characters, want at most 160", kind, length)
+			}
+		}
+	}
+}
+
+// TestNoticeTexts checks that each notice says what, when, how often, by whom, and what to do.
+func TestNoticeTexts(t *testing.T) {
+	at := time.Date(2026, 5, 3, 12, 4, 0, 0, time.UTC)
+	seen := map[string]account.Kind{}
+	for _, kind := range account.Notices {
+		for _, channel := range []account.Channel{account.SMS, account.Email} {
+			m := account.Message{Channel: channel, Kind: kind, At: at, Count: 3,
+				Browser: "Firefox on Linux", Link: "https://id.example/link?token=x"}
+			got := compose(m, "id.example").body
+			for _, want := range []string{"At id.example, ", "3 times", "3 May 2026, 12:04 UTC",
+				"with Firefox on Linux", "If this was not you, ", m.Link} {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s by %s: got %q, want %q in it", kind, channel, got, want)
+				}
+			}
+			if other, ok := seen[got]; ok {
+				t.Errorf("%s by %s: got the text of %s", kind, channel, other)
+			}
+			seen[got] = kind
+			m.ByOperator, m.Link, m.Count = true, "", 1
+			got = compose(m, "id.example").body
+			if !strings.Contains(got, "by the people who run id.example") ||
+				!strings.Contains(got, "If this is wrong, tell") || strings.Contains(got, "times") {
+				t.Errorf("%s by %s: got %q, want what an operator did", kind, channel, got)
 			}
 		}
 	}

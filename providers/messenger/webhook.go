@@ -35,6 +35,7 @@ type payload struct {
 	Kind      string `json:"kind"`
 	Code      string `json:"code"`       // "" for a message without a code
 	ExpiresIn int    `json:"expires_in"` // seconds; 0 without a code
+	Link      string `json:"link"`       // of a notice; "" = none
 	Subject   string `json:"subject"`    // "" for a text message
 	Text      string `json:"text"`
 }
@@ -48,7 +49,7 @@ func newWebhook(url, secret, service string) *hook {
 func (w *hook) Send(ctx context.Context, m account.Message) error {
 	text := compose(m, w.service)
 	p := payload{ID: uuid.NewString(), Service: w.service, Channel: string(m.Channel), To: m.To,
-		Kind: string(m.Kind), Code: m.Code, Subject: text.subject, Text: text.body,
+		Kind: string(m.Kind), Code: m.Code, Link: m.Link, Subject: text.subject, Text: text.body,
 		ExpiresIn: int(m.Kind.Lifetime() / time.Second)}
 	body, err := json.Marshal(p)
 	if err != nil {

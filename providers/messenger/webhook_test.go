@@ -124,14 +124,14 @@ func TestWebhookRequest(t *testing.T) {
 	}
 	for member, want := range map[string]any{"service": "id.example.com", "channel": "sms",
 		"to": "+12025550123", "kind": "phone_code", "code": "271828", "expires_in": 300.0,
-		"subject": "",
-		"text":    "271828 is your code for id.example.com. It expires in 5 minutes. If this was not you, ignore it."} {
+		"subject": "", "link": "",
+		"text": "271828 is your code for id.example.com. It expires in 5 minutes. If this was not you, ignore it."} {
 		if body[member] != want {
 			t.Errorf("got %s %v, want %v", member, body[member], want)
 		}
 	}
-	if len(body) != 9 || len(body["id"].(string)) != 36 {
-		t.Errorf("got %v, want 9 members and a UUID", body)
+	if len(body) != 10 || len(body["id"].(string)) != 36 {
+		t.Errorf("got %v, want 10 members and a UUID", body)
 	}
 	for name, want := range map[string]string{"Content-Type": "application/json",
 		"Idempotency-Key": body["id"].(string), "User-Agent": "gatehouse"} {
@@ -150,7 +150,7 @@ func TestNoticeHasNoCode(t *testing.T) {
 	}
 	body := string(requests()[0].body)
 	if !strings.Contains(body,
-		`"code":"","expires_in":0,"subject":"Your account at id.example.com"`) {
+		`"code":"","expires_in":0,"link":"","subject":"Your account at id.example.com"`) {
 		t.Errorf("got %s, want no code", body)
 	}
 }

@@ -2,10 +2,14 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +28,9 @@ const (
 
 var (
 	auditTable = newRowsText(`INSERT INTO audit
-(number, time, action, outcome, user_id, client_id, target, details, count, actor_kind, actor_id, request_id, caller) `, "",
-		"bigint", "bigint", "text", "text", "bigint", "text", "text", "text", "bigint", "text", "text", "text", "text")
+(number, time, action, outcome, user_id, client_id, target, details, count, actor_kind, actor_id, request_id, caller, browser, data) `, "",
+		"bigint", "bigint", "text", "text", "bigint", "text", "text", "text", "bigint", "text", "text", "text", "text", "text",
+		"text")
 	// addCounts returns the counts after the addition.
 	addCounts = newRowsText("INSERT INTO audit_counts (hour, subject, action, outcome, events, counted, number) ", `
 ON CONFLICT (hour, subject, action, outcome) DO UPDATE SET events = audit_counts.events + excluded.events
@@ -61,18 +66,23 @@ func (b *batch) recordReuse(w *oauth.Write, userID int64, family uuid.UUID) {
 	b.events = append(b.events, e)
 }
 
-// countKey is what events are counted by in an hour.
+// countKey is what events are counted by in an hour, except those of operators: nobody hides an
+// event behind many others.
 type countKey struct {
 	subject audit.Subject
 	action  audit.Action
 	outcome audit.Outcome
-	client  string // of a consent, so that many for one client do not hide one for another
+	target  string
+	network netip.Prefix // of the caller
 }
 
+// ownTargets are the actions that have another target each time.
+var ownTargets = []audit.Action{audit.ClientRegistered, audit.ClientEnded, audit.FamilyReused}
+
 func keyOf(e *audit.Event) countKey {
-	key := countKey{subject: e.Subject, action: e.Action, outcome: e.Outcome}
-	if e.Action == audit.ConsentGiven || e.Action == audit.ConsentWithdrawn {
-		key.client = e.Target
+	key := countKey{e.Subject, e.Action, e.Outcome, e.Target, audit.Network(e.Caller)}
+	if slices.Contains(ownTargets, e.Action) {
+		key.target = ""
 	}
 	return key
 }
@@ -127,7 +137,8 @@ func complete(e audit.Event, addresses audit.Addresses, now time.Time) audit.Eve
 	if e.Outcome == "" {
 		e.Outcome = audit.OK
 	}
-	for _, text := range []*string{&e.Subject.ClientID, &e.Target, &e.Actor.ID, &e.RequestID} {
+	for _, text := range []*string{&e.Subject.ClientID, &e.Target, &e.Actor.ID, &e.RequestID,
+		&e.Browser} {
 		if !isText(*text) {
 			*text = ""
 		}
@@ -140,6 +151,9 @@ func (b *batch) countEvents(hour int64) (counts []*eventCount, err error) {
 	byKey := map[countKey]*eventCount{}
 	byText := map[[3]string]*eventCount{}
 	for i := range b.events {
+		if b.events[i].ByOperator() {
+			continue
+		}
 		key := keyOf(&b.events[i])
 		c := byKey[key]
 		if c == nil {
@@ -167,13 +181,11 @@ func (b *batch) countEvents(hour int64) (counts []*eventCount, err error) {
 	return counts, err
 }
 
-// texts returns the stored form of a key.
+// texts returns the stored form of a key. It does not reveal the network.
 func (k countKey) texts() [3]string {
-	subject := k.subject.String()
-	if k.client != "" {
-		subject += " client:" + k.client
-	}
-	return [3]string{subject, string(k.action), string(k.outcome)}
+	sum := sha256.Sum256([]byte(k.target + "\x00" + k.network.String()))
+	return [3]string{k.subject.String() + " " + hex.EncodeToString(sum[:12]), string(k.action),
+		string(k.outcome)}
 }
 
 // takeShared deletes the shared rows that get further events, and keeps their details.
@@ -211,8 +223,10 @@ func placeEvents(events []audit.Event, counts []*eventCount, last int64) (rows [
 		e, c := &events[i], byKey[keyOf(&events[i])]
 		last++
 		e.Number = last
-		c.before++
-		if c.before <= audit.MaxRows {
+		if c != nil && !e.ByOperator() {
+			c.before++
+		}
+		if c == nil || e.ByOperator() || c.before <= audit.MaxRows {
 			rows = append(rows, *e)
 			continue
 		}
@@ -250,7 +264,19 @@ func (b *batch) moveShared(counts []*eventCount, hour int64) error {
 func eventValues(args []any, e *audit.Event) []any {
 	return append(args, e.Number, millis(e.Time), string(e.Action), string(e.Outcome),
 		e.Subject.UserID, e.Subject.ClientID, e.Target, strings.Join(e.Details, " "), int64(e.Count),
-		string(e.Actor.Kind), e.Actor.ID, e.RequestID, e.From)
+		string(e.Actor.Kind), e.Actor.ID, e.RequestID, e.From, e.Browser, dataText(e.Data))
+}
+
+// dataText returns the stored form of the data of an event.
+func dataText(data audit.Data) string {
+	if len(data) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // no event has a value that JSON cannot hold
+	}
+	return string(text)
 }
 
 // Record implements audit.Store.
@@ -294,7 +320,7 @@ func (s *Store) firstEvent(ctx context.Context, since time.Time) (int64, error) 
 }
 
 const eventColumns = `SELECT number, time, action, outcome, user_id, client_id, target, details, count, actor_kind, actor_id,
-request_id, caller FROM audit WHERE `
+request_id, caller, browser, data FROM audit WHERE `
 
 // clientEvents are the conditions of the three indexes by which a client has events.
 var clientEvents = []string{
@@ -347,10 +373,14 @@ func selectEvents(f audit.Filter) (text string, args []any) {
 
 func scanEvent(r row) (e audit.Event, err error) {
 	var at int64
-	var details string
+	var details, data string
 	err = r.Scan(&e.Number, &at, &e.Action, &e.Outcome, &e.Subject.UserID, &e.Subject.ClientID,
-		&e.Target, &details, &e.Count, &e.Actor.Kind, &e.Actor.ID, &e.RequestID, &e.From)
+		&e.Target, &details, &e.Count, &e.Actor.Kind, &e.Actor.ID, &e.RequestID, &e.From,
+		&e.Browser, &data)
 	e.Time = fromMillis(at)
+	if err == nil && data != "" {
+		err = json.Unmarshal([]byte(data), &e.Data)
+	}
 	e.Details = strings.Fields(details)
 	if len(e.Details) == 0 {
 		e.Details = nil

@@ -12,9 +12,10 @@ import (
 
 const (
 	insertChallenge = `INSERT INTO challenges (hash, purpose, channel, address, recipient, user_id, name, password_hash, message,
-code_hash, tries, sent, expires, ends, requester) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
-	selectChallenge = `SELECT purpose, channel, address, user_id, name, password_hash, message, code_hash, tries, sent, expires, ends, requester
-FROM challenges WHERE hash = $1`
+code_hash, tries, sent, expires, ends, requester, proved_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+	selectChallenge = `SELECT purpose, channel, address, user_id, name, password_hash, message, code_hash, tries, sent, expires, ends, requester,
+proved_by FROM challenges WHERE hash = $1`
 	liveChallenge  = `SELECT recipient FROM challenges WHERE hash = $1 AND ends > $2`
 	renewChallenge = `UPDATE challenges SET requester = $2, sent = $3 WHERE hash = $1`
 	renewCode      = `UPDATE challenges SET code_hash = $2, tries = $3, expires = $4 WHERE hash = $1`
@@ -53,7 +54,7 @@ func (s *Store) CreateChallenge(ctx context.Context, c *account.Challenge,
 		_, err = b.conn.exec(b.ctx, insertChallenge, c.Hash[:], string(c.Purpose),
 			string(c.Channel), c.Address, recipient[:], c.UserID, c.Name, c.PasswordHash,
 			string(c.Message), codeHash, c.Tries, millis(c.Sent), millis(c.Expires),
-			millis(c.Ends), c.Requester[:])
+			millis(c.Ends), c.Requester[:], string(c.ProvedBy))
 		return err
 	})
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Store) Challenge(ctx context.Context, hash [32]byte) (*account.Challeng
 		var requester []byte
 		var sent, expires, ends int64
 		err := r.Scan(&c.Purpose, &c.Channel, &c.Address, &c.UserID, &c.Name, &c.PasswordHash,
-			&c.Message, &c.CodeHash, &c.Tries, &sent, &expires, &ends, &requester)
+			&c.Message, &c.CodeHash, &c.Tries, &sent, &expires, &ends, &requester, &c.ProvedBy)
 		copy(c.Requester[:], requester)
 		c.Sent, c.Expires, c.Ends = fromMillis(sent), fromMillis(expires), fromMillis(ends)
 		return err

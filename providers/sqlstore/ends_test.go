@@ -76,7 +76,7 @@ func TestEpochsWhenClockIsBehind(t *testing.T) {
 			if gotUser.Epoch != ahead+1 || gotClient.Epoch != ahead+1 {
 				t.Errorf("got epochs %d and %d, want %d", gotUser.Epoch, gotClient.Epoch, ahead+1)
 			}
-			if err := s.ReplacePassword(t.Context(), gotUser, [32]byte{}); err != nil ||
+			if err := s.ChangeCredentials(t.Context(), gotUser, account.CredentialChange{EndTokens: true}); err != nil ||
 				gotUser.Epoch != ahead+2 {
 				t.Errorf("new password: got epoch %d, error %v, want %d", gotUser.Epoch, err,
 					ahead+2)
@@ -170,8 +170,8 @@ func (f *faulty) epochs() oauth.Epochs {
 	return oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 }
 
-// TestReplacePasswordIsAtomic makes each of its statements fail.
-func TestReplacePasswordIsAtomic(t *testing.T) {
+// TestChangeOfPasswordIsAtomic makes each of its statements fail.
+func TestChangeOfPasswordIsAtomic(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			f := newFaulty(t, d.make(t))
@@ -189,7 +189,7 @@ func TestReplacePasswordIsAtomic(t *testing.T) {
 				changed := *f.user
 				changed.PasswordHash = "new"
 				f.seen, f.fail = nil, func(i int) bool { return i == n }
-				err := f.ReplacePassword(t.Context(), &changed, [32]byte{})
+				err := f.ChangeCredentials(t.Context(), &changed, account.CredentialChange{EndTokens: true})
 				f.fail = nil
 				replaced := f.replaced(session, family, code)
 				if err == nil {
@@ -208,7 +208,7 @@ func TestReplacePasswordIsAtomic(t *testing.T) {
 	}
 }
 
-// replaced returns what is no longer as it was before ReplacePassword.
+// replaced returns what is no longer as it was before ChangeCredentials.
 func (f *faulty) replaced(session *account.Session, family, code *oauth.Redeem) string {
 	f.Helper()
 	var parts strings.Builder

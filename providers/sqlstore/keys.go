@@ -368,8 +368,9 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 
 // DropTokenKeys deletes all keys of TokenKeys and creates one, so that no access token is valid
 // that was issued before. It deletes the signing keys as well, which verify the tokens that are
-// JWTs. It is for a database that was restored: it does not know what was ended since. It does not
-// know which user IDs were given since either, so that the next one is above all of them. On SQLite
+// JWTs, and the links of notices. It is for a database that was restored: it does not know what was
+// ended since. It does not know which user IDs were given since either, so that the next one is
+// above all of them. On SQLite
 // it returns ErrInUse if a server has the database open.
 func DropTokenKeys(ctx context.Context, config Config) (err error) {
 	config.Exclusive = true // a server on SQLite would go on with the keys that it has read
@@ -401,6 +402,9 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 				b.note(keysChange, string(purpose))
 			}
 			if _, err := b.conn.exec(b.ctx, skipUserIDs, time.Now().UnixMilli()); err != nil {
+				return err
+			}
+			if _, err := b.conn.exec(b.ctx, deleteLinks); err != nil {
 				return err
 			}
 			b.record(audit.With(ctx, audit.Event{Action: audit.KeysDropped,

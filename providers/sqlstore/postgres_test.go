@@ -394,7 +394,7 @@ func TestCodeSavedDuringPasswordChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- a.ReplacePassword(t.Context(), &changed, [32]byte{}) }()
+	go func() { ended <- a.ChangeCredentials(t.Context(), &changed, account.CredentialChange{EndTokens: true}) }()
 	waitForLock(t, block)
 	code := save()
 	code.Code.UserID, code.Code.Epochs = user.ID, oauth.Epochs{User: user.Epoch}

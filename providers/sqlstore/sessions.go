@@ -15,9 +15,10 @@ SELECT $1, id, $3, $4, $5, $6, $7, $8 FROM users WHERE id = $2`
 	// surplusSessions are all but the new session and those that were used last.
 	surplusSessions = `user_id = $1 AND hash <> $2 AND hash NOT IN
 (SELECT hash FROM sessions WHERE user_id = $1 AND hash <> $2 ORDER BY seen DESC, created DESC, hash LIMIT $3)`
-	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr FROM sessions WHERE hash = $1`
-	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr FROM sessions
+	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by FROM sessions WHERE hash = $1`
+	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by FROM sessions
 WHERE user_id = $1 ORDER BY created, hash`
+	proveSession  = `UPDATE sessions SET proved = $2, proved_by = $3 WHERE hash = $1`
 	updateSession = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
 	useSignIn     = `UPDATE sessions SET used = $2 WHERE hash = $1 AND signed_in = $2 AND used <> $2`
 	oneSession    = `hash = $1`
@@ -25,8 +26,8 @@ WHERE user_id = $1 ORDER BY created, hash`
 )
 
 // CreateSession implements account.Store. It returns ErrNotFound if there is no such user.
-func (s *Store) CreateSession(ctx context.Context, session *account.Session) (tokens bool,
-	err error) {
+func (s *Store) CreateSession(ctx context.Context, session *account.Session,
+	notices ...account.Notice) (tokens bool, err error) {
 	return tokens, wrap("create session", s.do(ctx, func(b *batch) (err error) {
 		amr := strings.Join(session.AMR, " ")
 		if !isText(session.Device) || !isText(amr) {
@@ -40,7 +41,10 @@ func (s *Store) CreateSession(ctx context.Context, session *account.Session) (to
 		}
 		_, tokens, err = b.endSessions(surplusSessions, session.UserID, session.Hash[:],
 			account.MaxSessions-1)
-		return err
+		if err != nil {
+			return err
+		}
+		return b.addNotices(notices)
 	}))
 }
 
@@ -80,13 +84,13 @@ func (s *Store) Sessions(ctx context.Context,
 func scanSession(r row) (*account.Session, error) {
 	var s account.Session
 	var hash []byte
-	var created, signedIn, seen, expires, used int64
+	var created, signedIn, seen, expires, used, proved int64
 	var amr string
 	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires, &used,
-		&s.Device, &amr); err != nil {
+		&s.Device, &amr, &proved, &s.ProvedBy); err != nil {
 		return nil, err
 	}
-	s.Hash = [32]byte(hash)
+	s.Hash, s.Proved = [32]byte(hash), fromMillis(proved)
 	if amr != "" {
 		s.AMR = strings.Fields(amr)
 	}
@@ -100,6 +104,14 @@ func (s *Store) UpdateSession(ctx context.Context, session *account.Session) err
 	return wrap("update session", s.do(ctx, func(b *batch) error {
 		return b.change(updateSession, session.Hash[:], millis(session.SignedIn),
 			millis(session.Seen), millis(session.Expires))
+	}))
+}
+
+// ProveSession implements account.Store.
+func (s *Store) ProveSession(ctx context.Context, session *account.Session) error {
+	return wrap("prove session", s.do(ctx, func(b *batch) error {
+		return b.change(proveSession, session.Hash[:], millis(session.Proved),
+			string(session.ProvedBy))
 	}))
 }
 

@@ -171,7 +171,7 @@ func (f *fixture) writes() []auditedWrite {
 		}},
 		{"update user", func(ctx context.Context) error { return f.UpdateUser(ctx, f.user) }},
 		{"replace password", func(ctx context.Context) error {
-			return f.ReplacePassword(ctx, f.user, [32]byte{})
+			return f.ChangeCredentials(ctx, f.user, account.CredentialChange{EndTokens: true})
 		}},
 		{"update client", func(ctx context.Context) error { return f.UpdateClient(ctx, f.client) }},
 		{"rotate keys", func(ctx context.Context) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
@@ -72,7 +73,7 @@ func eachKindOfChange(t *testing.T, f *fixture) {
 		{"revoke user", f.running(&oauth.Revoke{UserID: f.user.ID}), []oauth.Change{user}},
 		{"revoke client", f.running(&oauth.Revoke{ClientID: f.client.ID}), []oauth.Change{client}},
 		{"replace password", func() error {
-			return f.ReplacePassword(f.ctx, f.user, [32]byte{})
+			return f.ChangeCredentials(f.ctx, f.user, account.CredentialChange{EndTokens: true})
 		}, []oauth.Change{user}},
 		{"rotate keys", func() error {
 			return f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.FormKeys, Now: f.now,

@@ -134,7 +134,7 @@ func newPasswordForgetsGuesses(_ *testing.T, f *fixture) {
 	for _, all := range []account.Guess{g, known, other} {
 		f.wantGuesses("at first", all, 3)
 	}
-	f.must(f.ReplacePassword(f.ctx, u, [32]byte{}))
+	f.must(f.ChangeCredentials(f.ctx, u, account.CredentialChange{EndTokens: true}))
 	f.wantGuesses("unknown browsers", g, 3)
 	f.wantGuesses("known browsers", known, 3)
 	f.wantGuesses("another account", other, 0)

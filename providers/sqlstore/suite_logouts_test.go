@@ -210,7 +210,7 @@ func endsTellClients(_ *testing.T, f *fixture) {
 	silent := f.client
 	ends := f.sessionEnds()
 	ends["password"] = func(_, other *account.Session) bool {
-		f.must(f.ReplacePassword(f.ctx, f.user, other.Hash))
+		f.must(f.ChangeCredentials(f.ctx, f.user, account.CredentialChange{EndTokens: true, Keep: other.Hash}))
 		return true
 	}
 	for what, end := range ends {

@@ -11,18 +11,18 @@ import (
 )
 
 var revocationTests = map[string]func(*testing.T, *fixture){
-	"RevokeAccessToken":       revokeAccessToken,
-	"RevokeFamily":            revokeFamily,
-	"RevokeUser":              revokeUser,
-	"RevokeClient":            revokeClient,
-	"RevokeConsent":           revokeConsent,
-	"RevokeNeedsOneSelector":  revokeNeedsOneSelector,
-	"RevokeUnknownIsNoError":  revokeUnknown,
-	"EpochsGrow":              epochsGrow,
-	"ReplacePassword":         replacePassword,
-	"ReplacePasswordConflict": replacePasswordConflict,
-	"EndsOfUserAreLimited":    endsOfUserAreLimited,
-	"RevokeTokenByEpoch":      revokeTokenByEpoch,
+	"RevokeAccessToken":      revokeAccessToken,
+	"RevokeFamily":           revokeFamily,
+	"RevokeUser":             revokeUser,
+	"RevokeClient":           revokeClient,
+	"RevokeConsent":          revokeConsent,
+	"RevokeNeedsOneSelector": revokeNeedsOneSelector,
+	"RevokeUnknownIsNoError": revokeUnknown,
+	"EpochsGrow":             epochsGrow,
+	"NewPassword":            replacePassword,
+	"NewPasswordConflict":    replacePasswordConflict,
+	"EndsOfUserAreLimited":   endsOfUserAreLimited,
+	"RevokeTokenByEpoch":     revokeTokenByEpoch,
 }
 
 // endsOfUserAreLimited ends as many access tokens of one user as are kept, at two clients. Then the
@@ -316,7 +316,7 @@ func replacePassword(t *testing.T, f *fixture) {
 	changed := *c.users[0]
 	changed.PasswordHash, changed.Bio = "$argon2id$new", "new"
 	before := f.lastChange()
-	f.must(f.ReplacePassword(f.ctx, &changed, kept.Hash))
+	f.must(f.ChangeCredentials(f.ctx, &changed, account.CredentialChange{EndTokens: true, Keep: kept.Hash}))
 	if changed.Epoch <= c.users[0].Epoch || changed.Version != c.users[0].Version+1 {
 		t.Errorf("got epoch %d and version %d after %d and %d", changed.Epoch, changed.Version,
 			c.users[0].Epoch, c.users[0].Version)
@@ -350,7 +350,7 @@ func replacePasswordConflict(t *testing.T, f *fixture) {
 		want error
 	}{{&stale, account.ErrConflict}, {&taken, account.ErrTaken}, {&unknown, account.ErrNotFound}} {
 		version := test.user.Version
-		f.wantError("replace password", f.ReplacePassword(f.ctx, test.user, [32]byte{}), test.want)
+		f.wantError("replace password", f.ChangeCredentials(f.ctx, test.user, account.CredentialChange{EndTokens: true}), test.want)
 		if test.user.Version != version || test.user.Epoch != f.user.Epoch {
 			t.Errorf("%v: got a new version or epoch", test.want)
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 const selectUser = `SELECT id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
-profile_picture, password_hash, disabled, created, updated, version, epoch, phone_sign_in FROM users `
+profile_picture, password_hash, disabled, created, updated, version, epoch, phone_sign_in, password_since, email_since,
+phone_since, phone_sign_in_since FROM users `
 
 const (
 	selectUserByID    = selectUser + `WHERE id = $1`
@@ -70,10 +71,13 @@ func (s *Store) Users(ctx context.Context, after int64,
 
 func scanUser(r row) (*account.User, error) {
 	var u account.User
-	var created, updated int64
+	var created, updated, password, email, phone, phoneSignIn int64
 	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio,
 		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash,
-		&u.Disabled, &created, &updated, &u.Version, &u.Epoch, &u.PhoneSignIn)
+		&u.Disabled, &created, &updated, &u.Version, &u.Epoch, &u.PhoneSignIn,
+		&password, &email, &phone, &phoneSignIn)
+	u.PasswordSince, u.EmailSince = fromMillis(password), fromMillis(email)
+	u.PhoneSince, u.PhoneSignInSince = fromMillis(phone), fromMillis(phoneSignIn)
 	u.Created, u.Updated = fromMillis(created), fromMillis(updated)
 	return &u, err
 }
@@ -95,7 +99,8 @@ OR phone_key = $3 AND NOT EXISTS (SELECT 1 FROM users own WHERE own.id = $1 AND 
 	updateUser = `UPDATE users SET name = $2, email = $3, email_key = $4, phone = $5,
 phone_key = CASE WHEN phone = $5 THEN phone_key ELSE $6 END, username = $7, username_key = $8, gender = $9, bio = $10,
 place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14, password_hash = $15, phone_sign_in = $16,
-disabled = $17, created = $18, updated = $19, version = version + 1 WHERE id = $1 AND version = $20 RETURNING epoch`
+disabled = $17, created = $18, updated = $19, password_since = $21, email_since = $22, phone_since = $23,
+phone_sign_in_since = $24, version = version + 1 WHERE id = $1 AND version = $20 RETURNING epoch`
 	deleteUserChallenges = `DELETE FROM challenges WHERE user_id = $1 AND user_id <> 0 OR lower(address) IN
 (SELECT email_key FROM users WHERE id = $1 UNION ALL SELECT phone FROM users WHERE id = $1 AND phone <> '')`
 	deleteUser      = `DELETE FROM users WHERE id = $1`
@@ -176,30 +181,6 @@ func (s *Store) UpdateUser(ctx context.Context, u *account.User) error {
 	return nil
 }
 
-// ReplacePassword implements account.Store. It sets u's Epoch.
-func (s *Store) ReplacePassword(ctx context.Context, u *account.User, keep [32]byte) error {
-	var epoch int64
-	err := s.do(ctx, func(b *batch) (err error) {
-		if _, err = b.updateUser(u); err != nil {
-			return err
-		}
-		if _, err = b.dropSessions(otherSessions, new(int64), u.ID, keep[:]); err != nil {
-			return err
-		}
-		if err = b.dropGuesses(u.Email); err != nil {
-			return err
-		}
-		epoch, err = b.revokeUser(u.ID)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("replace password: %w", err)
-	}
-	u.Version++
-	u.Epoch = epoch
-	return nil
-}
-
 // updateUser returns the user's epoch. It changes nothing if it returns a refusal.
 func (b *batch) updateUser(u *account.User) (epoch int64, err error) {
 	if err := checkUser(u); err != nil {
@@ -212,7 +193,9 @@ func (b *batch) updateUser(u *account.User) (epoch int64, err error) {
 		return 0, err
 	}
 	err = b.conn.unique(b.ctx, func() error {
-		return b.conn.one(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...), &epoch)
+		args := append(append([]any{u.ID}, userValues(u)...), millis(u.PasswordSince),
+			millis(u.EmailSince), millis(u.PhoneSince), millis(u.PhoneSignInSince))
+		return b.conn.one(b.ctx, updateUser, args, &epoch)
 	})
 	switch {
 	case isDuplicate(err):
@@ -272,7 +255,7 @@ func userValues(u *account.User) []any {
 }
 
 // DeleteUser implements account.Store. It returns ErrNotFound if there is no such user.
-func (s *Store) DeleteUser(ctx context.Context, id int64) error {
+func (s *Store) DeleteUser(ctx context.Context, id int64, notices ...account.Notice) error {
 	err := s.delete(ctx, func(b *batch) error {
 		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
 			return err
@@ -288,7 +271,11 @@ func (s *Store) DeleteUser(ctx context.Context, id int64) error {
 			return refusal{account.ErrNotFound}
 		}
 		b.noteUser(id)
-		return b.run(id, revokeUserCodes, deleteUserCodes, deleteUserFamilies)
+		if err := b.run(id, revokeUserCodes, deleteUserCodes, deleteUserFamilies,
+			deleteUserNotices); err != nil {
+			return err
+		}
+		return b.addNotices(notices)
 	})
 	if err != nil {
 		return fmt.Errorf("delete user: %w", err)

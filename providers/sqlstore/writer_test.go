@@ -180,7 +180,7 @@ func TestWriteThatHasBegunIsAwaited(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start, before := time.Now(), u.Epoch
-		if err := s.ReplacePassword(ctx, u, [32]byte{}); err != nil || u.Epoch <= before {
+		if err := s.ChangeCredentials(ctx, u, account.CredentialChange{EndTokens: true}); err != nil || u.Epoch <= before {
 			t.Errorf("got %v after %v, epoch %d, want none", err, time.Since(start), u.Epoch-before)
 		}
 	})

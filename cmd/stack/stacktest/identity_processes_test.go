@@ -87,13 +87,13 @@ var endings = []ending{
 		must(r.t, r.Tokens.RevokeAll(r.t.Context(), &oauth.Revoke{UserID: u}))
 	}},
 	{"user's password reset", func(r *row, _ stacktest.Client, u int64, _ pair, _ string) {
-		must(r.t, r.People.ResetPassword(r.t.Context(), u, "another horse and staple", "", time.Now()))
+		must(r.t, r.People.ResetPassword(r.t.Context(), u, "another horse and staple", time.Now()))
 	}},
 	{"user disabled", func(r *row, _ stacktest.Client, u int64, _ pair, _ string) {
 		must(r.t, r.People.DisableUser(r.t.Context(), u, time.Now()))
 	}},
 	{"user deleted", func(r *row, _ stacktest.Client, u int64, _ pair, _ string) {
-		must(r.t, r.People.DeleteUser(r.t.Context(), u))
+		must(r.t, r.People.DeleteUser(r.t.Context(), u, time.Now()))
 	}},
 	{"consent withdrawn", func(r *row, c stacktest.Client, u int64, _ pair, _ string) {
 		grant := oauth.Grant{UserID: u, ClientID: c.ID}

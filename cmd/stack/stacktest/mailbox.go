@@ -3,6 +3,7 @@ package stacktest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,13 +39,24 @@ func (m *Mailbox) Send(_ context.Context, message account.Message) error {
 	return nil
 }
 
-// Next returns the first message to an address that it has not returned before. It waits for up to
-// five minutes.
+// Next returns the first message to an address that it has not returned before, and that is no
+// notice. It waits for up to five minutes.
 func (m *Mailbox) Next(t testing.TB, to string) account.Message {
+	t.Helper()
+	return m.next(t, to, func(kind account.Kind) bool { return !slices.Contains(account.Notices, kind) })
+}
+
+// Notice is Next for a notice of that kind.
+func (m *Mailbox) Notice(t testing.TB, to string, kind account.Kind) account.Message {
+	t.Helper()
+	return m.next(t, to, func(k account.Kind) bool { return k == kind })
+}
+
+func (m *Mailbox) next(t testing.TB, to string, fits func(account.Kind) bool) account.Message {
 	t.Helper()
 	timeout := time.After(5 * time.Minute)
 	for {
-		message, sent, ok := m.take(to)
+		message, sent, ok := m.take(to, fits)
 		if ok {
 			return message
 		}
@@ -56,11 +68,12 @@ func (m *Mailbox) Next(t testing.TB, to string) account.Message {
 	}
 }
 
-func (m *Mailbox) take(to string) (account.Message, chan struct{}, bool) {
+func (m *Mailbox) take(to string, fits func(account.Kind) bool) (
+	account.Message, chan struct{}, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, message := range m.all {
-		if message.To == to {
+		if message.To == to && fits(message.Kind) {
 			m.all = append(m.all[:i:i], m.all[i+1:]...)
 			return message, nil, true
 		}
@@ -68,11 +81,29 @@ func (m *Mailbox) take(to string) (account.Message, chan struct{}, bool) {
 	return account.Message{}, m.sent, false
 }
 
-// Count returns the number of messages that Next has not returned.
-func (m *Mailbox) Count() int {
+// Count returns the number of messages that Next has not returned, without notices.
+func (m *Mailbox) Count() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.all)
+	for _, message := range m.all {
+		if !slices.Contains(account.Notices, message.Kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// Noticed returns the notices that Notice has not returned, by their recipients.
+func (m *Mailbox) Noticed() map[string][]account.Kind {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string][]account.Kind{}
+	for _, message := range m.all {
+		if slices.Contains(account.Notices, message.Kind) {
+			all[message.To] = append(all[message.To], message.Kind)
+		}
+	}
+	return all
 }
 
 // Reachable is a service whose messages go to a Mailbox.

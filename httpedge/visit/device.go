@@ -1,4 +1,4 @@
-package signin
+package visit
 
 import "strings"
 
@@ -12,8 +12,8 @@ var (
 		{"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
-// device describes a User-Agent in a few words, so that a person recognizes the session.
-func device(userAgent string) string {
+// DeviceOf describes a User-Agent in a few words, so that a person recognizes the session.
+func DeviceOf(userAgent string) string {
 	browser, system := firstIn(browsers, userAgent), firstIn(systems, userAgent)
 	switch {
 	case browser == "" && system == "":

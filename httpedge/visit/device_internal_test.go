@@ -1,4 +1,4 @@
-package signin
+package visit
 
 import "testing"
 
@@ -12,7 +12,7 @@ func TestDevice(t *testing.T) {
 		"curl/8.5.0":                        "curl",
 		"SomethingElse on Windows <script>": "Browser on Windows",
 	} {
-		if got := device(agent); got != want {
+		if got := DeviceOf(agent); got != want {
 			t.Errorf("%q: got %q, want %q", agent, got, want)
 		}
 	}

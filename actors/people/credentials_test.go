@@ -1,0 +1,582 @@
+package people_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
+	"gatehouse/actors/people"
+)
+
+const annMail, annPhone = "ann@example.com", "+14155550155"
+
+// credentialRow is a row of the table of all changes of credentials, as it is made.
+type credentialRow struct {
+	has     account.User // before; its PasswordHash says only whether there is one
+	do      func(*codeFixture, *account.User, people.Proof) error
+	wants   audit.Action
+	notices map[string]account.Kind
+	ends    bool // other sessions
+	tokens  bool // end as well
+}
+
+// changeTo returns a change of an address, whose code comes to the new one.
+func changeTo(channel account.Channel, address string) func(
+	*codeFixture, *account.User, people.Proof) error {
+	return func(f *codeFixture, u *account.User, p people.Proof) error {
+		ctx := f.ctx
+		code, err := f.BeginChange(ctx, u, p, channel, address, testBrowser, f.now)
+		if err != nil {
+			return err
+		}
+		_, err = f.ConfirmChange(ctx, p.Session, code, (<-f.messages).Code, f.now)
+		return err
+	}
+}
+
+func remove(channel account.Channel) func(*codeFixture, *account.User, people.Proof) error {
+	return func(f *codeFixture, u *account.User, p people.Proof) error {
+		_, err := f.RemoveAddress(f.ctx, u, p, channel, f.now)
+		return err
+	}
+}
+
+func allowPhone(allowed bool) func(*codeFixture, *account.User, people.Proof) error {
+	return func(f *codeFixture, u *account.User, p people.Proof) error {
+		return f.SetPhoneSignIn(f.ctx, u, p, allowed, f.now)
+	}
+}
+
+var (
+	byMail = account.User{Email: annMail, PasswordHash: "yes"}
+	byBoth = account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes"}
+)
+
+var credentialRows = map[string]credentialRow{
+	"password changed": {
+		has: byBoth, wants: audit.PasswordChanged, ends: true, tokens: true,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			_, err := f.ChangePassword(f.ctx, u, p, newPassword, f.now)
+			return err
+		},
+		notices: map[string]account.Kind{
+			annMail: account.PasswordChanged, annPhone: account.PasswordChanged,
+		},
+	},
+	"password set": {
+		has:   account.User{Email: annMail, Phone: annPhone},
+		wants: audit.PasswordReset, ends: true, tokens: true,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			if p.Session.Proved.IsZero() {
+				return people.ErrProofNeeded // the code to the address is the proof
+			}
+			reset, err := f.BeginReset(f.ctx, annMail, testBrowser, f.now)
+			if err != nil {
+				return err
+			}
+			_, err = f.ConfirmReset(f.ctx, reset, (<-f.messages).Code, newPassword, testBrowser, f.now)
+			return err
+		},
+		notices: map[string]account.Kind{
+			annMail: account.PasswordRecovered, annPhone: account.PasswordRecovered,
+		},
+	},
+	"email added": {
+		has: account.User{Phone: annPhone}, wants: audit.AddressChanged,
+		do: changeTo(account.Email, eve),
+		notices: map[string]account.Kind{
+			eve: account.EmailAdded, annPhone: account.EmailAdded,
+		},
+	},
+	"email changed": {
+		has: byBoth, wants: audit.AddressChanged, ends: true, do: changeTo(account.Email, eve),
+		notices: map[string]account.Kind{
+			eve: account.EmailChanged, annPhone: account.EmailChanged, annMail: account.AddressLeft,
+		},
+	},
+	"email removed": {
+		has: byBoth, wants: audit.AddressChanged, ends: true, do: remove(account.Email),
+		notices: map[string]account.Kind{
+			annPhone: account.EmailRemoved, annMail: account.AddressLeft,
+		},
+	},
+	"phone added": {
+		has: byMail, wants: audit.AddressChanged, do: changeTo(account.SMS, evePhone),
+		notices: map[string]account.Kind{
+			annMail: account.PhoneAdded, evePhone: account.PhoneAdded,
+		},
+	},
+	"phone changed": {
+		has: byBoth, wants: audit.AddressChanged, ends: true, do: changeTo(account.SMS, evePhone),
+		notices: map[string]account.Kind{
+			annMail: account.PhoneChanged, evePhone: account.PhoneChanged,
+			annPhone: account.AddressLeft,
+		},
+	},
+	"phone removed": {
+		has: byBoth, wants: audit.AddressChanged, ends: true, do: remove(account.SMS),
+		notices: map[string]account.Kind{
+			annMail: account.PhoneRemoved, annPhone: account.AddressLeft,
+		},
+	},
+	"phone allowed in place of a password": {
+		has: byBoth, wants: audit.AccountChanged, do: allowPhone(true),
+		notices: map[string]account.Kind{
+			annMail: account.PhoneSignInAllowed, annPhone: account.PhoneSignInAllowed,
+		},
+	},
+	"phone no longer allowed in place of a password": {
+		has: account.User{
+			Email: annMail, Phone: annPhone, PasswordHash: "yes", PhoneSignIn: true,
+		},
+		wants: audit.AccountChanged, ends: true, do: allowPhone(false),
+		notices: map[string]account.Kind{
+			annMail: account.PhoneSignInEnded, annPhone: account.PhoneSignInEnded,
+		},
+	},
+}
+
+// TestEachChangeOfCredentials walks the table. Each change is refused without a proof by an old way
+// in, and made with one; the others hear of it, lose their sessions, and it is on record.
+func TestEachChangeOfCredentials(t *testing.T) {
+	names := people.Credentials()
+	if got := slices.Sorted(maps.Keys(credentialRows)); !slices.Equal(got, slices.Sorted(slices.Values(names))) {
+		t.Fatalf("got rows for %q, want one for each of %q", got, names)
+	}
+	for name, row := range credentialRows {
+		t.Run(name, func(t *testing.T) {
+			f := newCodeFixture(t)
+			u := f.newUser(t, row.has)
+			here, away := f.newSession(t, u), f.newSession(t, u)
+			err := row.do(f, u, people.Proof{Session: here})
+			if !errors.Is(err, people.ErrProofNeeded) && !errors.Is(err, people.ErrWrongCredentials) {
+				t.Errorf("without a proof: got %v, want it refused", err)
+			}
+			young := *u
+			young.PasswordSince = f.now
+			if row.has.PasswordHash != "" {
+				if err := f.store.UpdateUser(f.ctx, &young); err != nil {
+					t.Fatal(err)
+				}
+				err := row.do(f, &young, people.Proof{Session: here, Password: password})
+				wantError(t, "with a young password", err, people.ErrProofNeeded)
+				u = &young
+			}
+			f.wantNotices(t, nil)
+
+			f.prove(t, u, here)
+			if err := row.do(f, u, people.Proof{Session: here}); err != nil {
+				t.Fatalf("with a code: got %v", err)
+			}
+			f.wantNotices(t, row.notices)
+			_, err = f.store.Session(f.ctx, away.Hash)
+			if ended := errors.Is(err, account.ErrNotFound); ended != row.ends {
+				t.Errorf("another session: got %v, want its end %t", err, row.ends)
+			}
+			_, err = f.store.Session(f.ctx, here.Hash)
+			if ended := errors.Is(err, account.ErrNotFound); ended != row.tokens {
+				t.Errorf("this session: got %v, want its end %t", err, row.tokens)
+			}
+			after, err := f.User(f.ctx, u.ID)
+			if err != nil || (after.Epoch > u.Epoch) != row.tokens {
+				t.Errorf("got epoch %d after %d and error %v, want tokens to end %t", after.Epoch,
+					u.Epoch, err, row.tokens)
+			}
+			events, err := f.store.Events(f.ctx, audit.Filter{UserID: u.ID, Action: row.wants, Limit: 9})
+			if err != nil || len(events) != 1 {
+				t.Errorf("got events %+v and error %v, want one of %s", events, err, row.wants)
+			}
+		})
+	}
+}
+
+// newUser creates Ann, with a password if its hash is not empty.
+func (f *codeFixture) newUser(t *testing.T, has account.User) *account.User {
+	t.Helper()
+	f.ctx = t.Context()
+	has.Name, has.Created, has.Updated = "Ann", f.now, f.now
+	if has.PasswordHash != "" {
+		has.PasswordHash = f.hasher.Hash(password)
+	}
+	if err := f.store.CreateUser(f.ctx, &has); err != nil {
+		t.Fatal(err)
+	}
+	return &has
+}
+
+// newSession creates a session that began an hour ago.
+func (f *codeFixture) newSession(t *testing.T, u *account.User) *account.Session {
+	t.Helper()
+	at := f.now.Add(-time.Hour)
+	s := &account.Session{
+		Hash: [32]byte([]byte(rand32())), UserID: u.ID, Created: at, SignedIn: at, Seen: at,
+		Expires: at.Add(24 * time.Hour), AMR: []string{"pwd"},
+	}
+	if _, err := f.store.CreateSession(f.ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func rand32() string { return account.NewSecret()[:32] }
+
+// prove enters a code that goes to the first channel of u.
+func (f *codeFixture) prove(t *testing.T, u *account.User, session *account.Session) {
+	t.Helper()
+	channel := f.ProofChannels(u, f.now)[0]
+	code, err := f.BeginProof(f.ctx, u, channel, testBrowser, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.ConfirmProof(f.ctx, session, code, (<-f.messages).Code, testBrowser, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.advance(31 * time.Second) // another code may be sent
+}
+
+// notices returns the notices that wait.
+func (f *codeFixture) notices(t *testing.T) []account.Notice {
+	t.Helper()
+	due, _, err := f.store.DueNotices(t.Context(), f.now.Add(48*time.Hour), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return due
+}
+
+func (f *codeFixture) wantNotices(t *testing.T, want map[string]account.Kind) {
+	t.Helper()
+	got := map[string]account.Kind{}
+	for _, n := range f.notices(t) {
+		if _, twice := got[n.To]; twice {
+			t.Errorf("got two notices to %s", n.To)
+		}
+		got[n.To] = n.Kind
+		if m := f.Message(&n); !strings.HasPrefix(m.Link, "/link?token=") {
+			t.Errorf("got %+v, want a link", m)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got notices %v, want %v", got, want)
+	}
+}
+
+// TestTakeoverFromYoungSession steals the session of an account with a phone number, right after the
+// sign-in: the thief adds an e-mail address and sets a password by it.
+func TestTakeoverFromYoungSession(t *testing.T) {
+	f := newCodeFixture(t)
+	code, err := f.BeginPhone(t.Context(), annPhone, testBrowser, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := f.ConfirmPhone(t.Context(), code, f.receive(t, annPhone, account.PhoneCode), "Ann",
+		testBrowser, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.ctx = t.Context()
+	session := f.sessionOf(t, in)
+	_, err = f.BeginChange(f.ctx, in.User, people.Proof{Session: session}, account.Email, eve,
+		testBrowser, f.now)
+	wantError(t, "an address from a young session", err, people.ErrProofNeeded)
+
+	// Ann adds the address of her browser herself. For a day it allows nothing alone.
+	f.prove(t, in.User, session)
+	if err := changeTo(account.Email, eve)(f, in.User, people.Proof{Session: session}); err != nil {
+		t.Fatal(err)
+	}
+	reset, err := f.BeginReset(f.ctx, eve, testBrowser, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.ConfirmReset(f.ctx, reset, f.receive(t, eve, account.ResetCode), newPassword,
+		testBrowser, f.now)
+	var stepUp *people.StepUpError
+	if !errors.As(err, &stepUp) {
+		t.Fatalf("recovery by a young address: got %v, want a code to the phone", err)
+	}
+	proof := f.receive(t, annPhone, account.ProofCode)
+	_, err = f.ConfirmResetProof(f.ctx, stepUp.Token, wrongCode(proof), testBrowser, f.now)
+	wantError(t, "a wrong code", err, people.ErrWrongCode)
+	if u, err := f.User(f.ctx, in.User.ID); err != nil || u.PasswordHash != "" {
+		t.Errorf("got %+v and error %v, want no password yet", u, err)
+	}
+	if _, err = f.ConfirmResetProof(f.ctx, stepUp.Token, proof, testBrowser, f.now); err != nil {
+		t.Errorf("got %v after the code to the phone, want a password", err)
+	}
+	_, err = f.SignIn(f.ctx, people.SignIn{Email: eve, Password: newPassword}, f.now)
+	if err != nil {
+		t.Errorf("sign in with it: %v", err)
+	}
+}
+
+// TestUndo restores an address that a thief has changed, who then has set a password and added a
+// number: once, with the link of the notice, in another process.
+func TestUndo(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byMail)
+	session := f.newSession(t, u)
+	err := changeTo(account.Email, eve)(f, u, people.Proof{Session: session, Password: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo := f.linkTo(t, annMail)
+	f.advance(time.Hour)
+	u, err = f.UpdateUser(f.ctx, u.ID, func(u *account.User) error {
+		u.Phone = evePhone
+		return nil
+	}, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ResetPassword(f.ctx, u.ID, newPassword, f.now); err != nil {
+		t.Fatal(err)
+	}
+	other := startServices(t, openStore(t, f.url))
+	defer other.close(t)
+	_, err = f.Link(f.ctx, undo, f.now.Add(72*time.Hour))
+	wantError(t, "too late", err, account.ErrNotFound)
+	_, err = f.UseLink(f.ctx, undo[1:]+"A", f.now)
+	wantError(t, "another token", err, account.ErrNotFound)
+	if l, err := other.Link(f.ctx, undo, f.now); err != nil || l.Address != annMail {
+		t.Errorf("got %+v and error %v, want what the link does", l, err)
+	}
+	open := f.newSession(t, u)
+	got, err := other.UseLink(f.ctx, undo, f.now)
+	if err != nil || got.Email != annMail || got.Phone != "" || got.PasswordHash != "" ||
+		!got.EmailSince.IsZero() {
+		t.Errorf("got %+v and error %v, want the account as it was, without a password", got, err)
+	}
+	_, err = f.store.Session(f.ctx, open.Hash)
+	wantError(t, "a session", err, account.ErrNotFound)
+	_, err = f.UseLink(f.ctx, undo, f.now)
+	wantError(t, "again", err, account.ErrNotFound)
+
+	// The thief's channels were told, but get no way back.
+	for _, n := range f.notices(t) {
+		if n.To != annMail && n.Kind == account.AddressLeft && n.Seed != "" {
+			t.Errorf("got %+v, want no link for a channel that was added", n)
+		}
+	}
+}
+
+// TestUndoKeepsOlderWays keeps the password and the number that are older than the change.
+func TestUndoKeepsOlderWays(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byBoth)
+	session := f.newSession(t, u)
+	err := changeTo(account.SMS, evePhone)(f, u, people.Proof{Session: session, Password: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo := f.linkTo(t, annPhone)
+	f.advance(time.Minute)
+	err = changeTo(account.Email, eve)(f, f.again(t, u), people.Proof{Session: session, Password: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := f.linkTo(t, annMail)
+	got, err := f.UseLink(f.ctx, later, f.now)
+	if err != nil || got.Email != annMail || got.Phone != evePhone || got.PasswordHash != u.PasswordHash {
+		t.Errorf("got %+v and error %v, want only the address back", got, err)
+	}
+	got, err = f.UseLink(f.ctx, undo, f.now)
+	if err != nil || got.Email != annMail || got.Phone != annPhone || got.PasswordHash != u.PasswordHash {
+		t.Errorf("got %+v and error %v, want only the number back", got, err)
+	}
+}
+
+// again reads u again.
+func (f *codeFixture) again(t *testing.T, u *account.User) *account.User {
+	t.Helper()
+	u, err := f.User(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// linkTo returns the token of the link in the newest notice to an address.
+func (f *codeFixture) linkTo(t *testing.T, to string) (token string) {
+	t.Helper()
+	for _, n := range f.notices(t) {
+		if n.To == to {
+			_, token, _ = strings.Cut(f.Message(&n).Link, "token=")
+		}
+	}
+	if token == "" {
+		t.Fatalf("got no link to %s", to)
+	}
+	return token
+}
+
+// TestYoungChannelGetsNoUndo lets nobody come back who was there for less than a day.
+func TestYoungChannelGetsNoUndo(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byMail)
+	session := f.newSession(t, u)
+	proof := people.Proof{Session: session, Password: password}
+	for _, address := range []string{eve, "third@example.com"} {
+		if err := changeTo(account.Email, address)(f, f.again(t, u), proof); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(31 * time.Second)
+	}
+	links := map[string]bool{}
+	for _, n := range f.notices(t) {
+		if n.Kind == account.AddressLeft {
+			links[n.To] = n.Seed != ""
+		}
+	}
+	if want := map[string]bool{annMail: true, eve: false}; !maps.Equal(links, want) {
+		t.Errorf("got links for %v, want %v", links, want)
+	}
+}
+
+// TestOperatorsChangeOfCredentials is on record with its values, and has no link to undo it.
+func TestOperatorsChangeOfCredentials(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byMail)
+	by := audit.Actor{Kind: audit.Operator, ID: "op"}
+	ctx := audit.WithSource(t.Context(), audit.Source{Actor: by})
+	change := func(u *account.User) error { u.Email = eve; return nil }
+	if _, err := f.UpdateUser(ctx, u.ID, change, f.now); err != nil {
+		t.Fatal(err)
+	}
+	person := audit.WithSource(t.Context(), audit.Source{Actor: audit.Actor{Kind: audit.User, ID: "1"}})
+	_, err := f.UpdateUser(person, u.ID, func(u *account.User) error { u.Email = annMail; return nil }, f.now)
+	wantError(t, "a person without a proof", err, people.ErrProofNeeded)
+	for _, n := range f.notices(t) {
+		if !n.ByOperator || n.Kind == account.AddressLeft && n.Seed != "" {
+			t.Errorf("got %+v, want an operator's, without a link to undo it", n)
+		}
+	}
+	events, err := f.store.Events(t.Context(), audit.Filter{UserID: u.ID, Limit: 9})
+	if err != nil || len(events) != 1 || events[0].Actor != by {
+		t.Fatalf("got %+v and error %v, want one event of the operator", events, err)
+	}
+	before, _ := events[0].Data[audit.Before].(map[string]any)
+	after, _ := events[0].Data[audit.After].(map[string]any)
+	if before["email"] != annMail || after["email"] != eve {
+		t.Errorf("got %v, want the values", events[0].Data)
+	}
+}
+
+// TestNoticesOfAKindBecomeOne signs in with many new browsers: the first notice is sent at once, and
+// those of the hour after it are one.
+func TestNoticesOfAKindBecomeOne(t *testing.T) {
+	f := newCodeFixture(t)
+	f.newUser(t, byMail)
+	signIn := func() {
+		t.Helper()
+		if _, err := f.SignIn(f.ctx, people.SignIn{Email: annMail, Password: password}, f.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signIn()
+	first := f.notices(t)
+	if len(first) != 1 || first[0].Kind != account.NewBrowser || first[0].Count != 1 {
+		t.Fatalf("got %+v, want one notice", first)
+	}
+	signIn() // before the first one is sent
+	if err := f.store.EndNotice(f.ctx, &first[0], f.now); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		f.advance(time.Minute)
+		signIn()
+	}
+	due, waiting, err := f.store.DueNotices(f.ctx, f.now, 9)
+	if err != nil || len(due) != 0 || waiting != 1 {
+		t.Errorf("got %+v, %d waiting and error %v, want one that waits", due, waiting, err)
+	}
+	if all := f.notices(t); len(all) != 1 || all[0].Count != 4 {
+		t.Errorf("got %+v, want one of 4 sign-ins", all)
+	}
+	f.advance(time.Hour)
+	if due, _, err := f.store.DueNotices(f.ctx, f.now, 9); err != nil || len(due) != 1 {
+		t.Errorf("got %+v and error %v after an hour, want it due", due, err)
+	}
+}
+
+// TestLastWayInStays removes the only way in.
+func TestLastWayInStays(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byMail)
+	session := f.newSession(t, u)
+	_, err := f.RemoveAddress(f.ctx, u, people.Proof{Session: session, Password: password},
+		account.Email, f.now)
+	wantError(t, "the only address", err, people.ErrLastWay)
+}
+
+// TestCredentialsAreStoredInOnePlace compares the code with the table: nothing but saveUser and
+// deleteUser stores a user whose credentials may have changed, and no other statement writes them.
+func TestCredentialsAreStoredInOnePlace(t *testing.T) {
+	got := map[string][]string{}
+	for _, pattern := range []string{"actors/*/*.go", "httpedge/*.go", "httpedge/*/*.go"} {
+		for _, path := range must(filepath.Glob("../../" + pattern)) {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			for _, d := range must(parser.ParseFile(token.NewFileSet(), path, nil, 0)).Decls {
+				if f, ok := d.(*ast.FuncDecl); ok {
+					noteStoreCalls(f, got)
+				}
+			}
+		}
+	}
+	for method, want := range map[string][]string{
+		"ChangeCredentials": {"saveUser"}, "DeleteUser": {"deleteUser"},
+		"UpdateUser": {"rehash", "saveUser"}, // of the same password; and without such changes
+		"CreateUser": {"CreateUser"},
+	} {
+		if slices.Sort(got[method]); !slices.Equal(got[method], want) {
+			t.Errorf("%s is called by %q, want %q", method, got[method], want)
+		}
+	}
+	columns := regexp.MustCompile(`(?s)(UPDATE users SET|INSERT INTO users)[^` + "`" + `]*?\b(password_hash|email|phone|phone_sign_in)\b`)
+	for _, path := range must(filepath.Glob("../../providers/sqlstore/*.go")) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text := string(must(os.ReadFile(path)))
+		if n := len(columns.FindAllString(text, -1)); n > 0 && (filepath.Base(path) != "users.go" || n != 2) {
+			t.Errorf("%s: got %d statements that write credentials, want two in users.go", path, n)
+		}
+	}
+}
+
+// noteStoreCalls notes which methods of a field Store f calls.
+func noteStoreCalls(f *ast.FuncDecl, calls map[string][]string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+			if field, ok := method.X.(*ast.SelectorExpr); ok && field.Sel.Name == "Store" {
+				calls[method.Sel.Name] = append(calls[method.Sel.Name], f.Name.Name)
+			}
+		}
+		return true
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

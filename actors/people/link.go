@@ -1,0 +1,96 @@
+package people
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+)
+
+// tokenLength is the number of bytes in the token of a link.
+const tokenLength = 32
+
+// Link returns what the link of a notice does, for display, or account.ErrNotFound if it does nothing
+// any more.
+func (s *Service) Link(ctx context.Context, token string, now time.Time) (*account.Link, error) {
+	if raw, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(raw) != tokenLength {
+		return nil, account.ErrNotFound
+	}
+	l, err := s.config.Store.Link(ctx, oauth.HashOf(token))
+	if err == nil && !now.Before(l.Ends) {
+		err = account.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read link: %w", err)
+	}
+	return l, nil
+}
+
+// UseLink does what the link of a notice does, once, and returns its user as the account is then. All
+// sessions and tokens end. A channel that has left comes back, and ways in that were added since are
+// removed: not a password or channel that is older. The error is account.ErrNotFound,
+// account.ErrTaken if the channel belongs to another account now, or a failure.
+func (s *Service) UseLink(
+	ctx context.Context, token string, now time.Time,
+) (*account.User, error) {
+	l, err := s.Link(ctx, token, now)
+	if err != nil {
+		return nil, err
+	}
+	ctx = byUser(ctx, l.UserID)
+	if l.Address == "" {
+		return s.secure(ctx, l)
+	}
+	return s.changeUser(ctx, l.UserID, authority{kind: asLink, link: l}, now,
+		func(u *account.User) error {
+			// Another request may have used the link since.
+			_, err := s.config.Store.Link(ctx, l.Hash)
+			undo(u, l)
+			return err
+		})
+}
+
+// undo restores the channel of l to u, and removes the ways in that are younger than the change.
+func undo(u *account.User, l *account.Link) {
+	younger := func(w account.Way) bool { return !u.Since(w).Before(l.Made) }
+	if younger(account.PasswordWay) {
+		u.PasswordHash, u.PasswordSince = "", time.Time{}
+	}
+	if younger(account.EmailWay) {
+		u.Email, u.EmailSince = "", time.Time{}
+	}
+	if younger(account.PhoneWay) {
+		u.Phone, u.PhoneSince = "", time.Time{}
+	}
+	if !u.PhoneSignInSince.Before(l.Made) {
+		u.PhoneSignIn, u.PhoneSignInSince = false, time.Time{}
+	}
+	*addressOf(u, l.Channel) = l.Address
+	if l.Channel == account.SMS {
+		u.PhoneSince = l.Since
+	} else {
+		u.EmailSince = l.Since
+	}
+}
+
+// secure ends all sessions and tokens of the user of l.
+func (s *Service) secure(ctx context.Context, l *account.Link) (*account.User, error) {
+	if !s.inflight.Enter() {
+		return nil, mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	err := s.config.Store.UseLink(ofUser(ctx, audit.SignOut, l.UserID, "all"), l.Hash)
+	if err != nil && errors.Is(err, account.ErrNotFound) {
+		return nil, err
+	}
+	if err = s.config.Tokens.UserChanged(l.UserID, err); err != nil {
+		return nil, fmt.Errorf("end sessions: %w", err)
+	}
+	return s.config.Store.User(ctx, l.UserID)
+}

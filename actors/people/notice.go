@@ -1,0 +1,142 @@
+package people
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
+	"gatehouse/actors/oauth"
+)
+
+// PathLink is the path of the page that the links of notices lead to. Its parameter is token.
+const PathLink = "/link"
+
+// contact is where a notice goes.
+type contact struct {
+	channel account.Channel
+	address string
+}
+
+// contactsOf returns the channels of users to which notices are sent, each once.
+func (s *Service) contactsOf(users ...*account.User) (all []contact) {
+	for _, u := range users {
+		for _, c := range []contact{{account.Email, u.Email}, {account.SMS, u.Phone}} {
+			if c.address != "" && s.reaches(c) && !slices.Contains(all, c) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// reaches reports whether messages are sent to c.
+func (s *Service) reaches(c contact) bool {
+	if !s.Channels().Has(c.channel) {
+		return false
+	}
+	return c.channel != account.SMS || account.CheckSMS(c.address, s.config.SMSCountries) == nil
+}
+
+// noticesTo returns a notice about u for each of its channels.
+func (s *Service) noticesTo(
+	ctx context.Context, u *account.User, kind account.Kind, now time.Time,
+) (all []account.Notice) {
+	for _, c := range s.contactsOf(u) {
+		all = append(all, s.notice(ctx, u.ID, c, kind, now))
+	}
+	return all
+}
+
+// noticesOf returns the notices about changes of credentials from old to u, for all old and new
+// channels. A channel that has left gets a link that restores it, unless an operator has made the
+// change, or it was there for too short a time to be trusted.
+func (s *Service) noticesOf(
+	ctx context.Context, old, u *account.User, changes []credential, a authority, now time.Time,
+) (all []account.Notice) {
+	left := map[contact]bool{}
+	if a.kind != asLink {
+		for _, c := range changes {
+			if c.left == nil {
+				continue
+			}
+			channel, address, since := c.left(old)
+			gone := contact{channel, address}
+			if left[gone] = true; !s.reaches(gone) {
+				continue
+			}
+			n := s.notice(ctx, u.ID, gone, account.AddressLeft, now)
+			n.Since = since
+			if a.kind == asOperator || !old.IsSettled(account.WayOf(channel), now) {
+				n.Seed, n.Link = "", [32]byte{}
+			}
+			all = append(all, n)
+		}
+	}
+	for _, kind := range kindsOf(changes, a) {
+		for _, c := range s.contactsOf(old, u) {
+			if !left[c] {
+				all = append(all, s.notice(ctx, u.ID, c, kind, now))
+			}
+		}
+	}
+	return all
+}
+
+// kindsOf returns the kinds of the notices about changes.
+func kindsOf(changes []credential, a authority) (kinds []account.Kind) {
+	switch a.kind {
+	case asLink:
+		return []account.Kind{account.ChangeUndone}
+	case asRecovery:
+		return []account.Kind{account.PasswordRecovered}
+	}
+	for _, c := range changes {
+		kinds = append(kinds, c.notice)
+	}
+	return kinds
+}
+
+// notice returns a notice with a link.
+func (s *Service) notice(
+	ctx context.Context, userID int64, to contact, kind account.Kind, now time.Time,
+) account.Notice {
+	seed := rand.Text()
+	source := audit.SourceOf(ctx)
+	return account.Notice{
+		UserID: userID, Channel: to.channel, To: to.address, Kind: kind, Made: now, At: now, Count: 1,
+		Browser: source.Browser, ByOperator: source.ByOperator(),
+		Seed: seed, Link: oauth.HashOf(linkToken(&s.known.keys()[0], seed)),
+	}
+}
+
+// linkToken returns the token of a link: 256 bits that nobody can tell from the seed. So the database
+// has no token, and every process can send a notice that another has made.
+func linkToken(key *oauth.Key, seed string) string {
+	mac := hmac.New(sha256.New, key.Secret[:])
+	mac.Write([]byte("link of a notice " + seed))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// Message returns the message of a notice. It has no link if the key is gone from which the token
+// was derived.
+func (s *Service) Message(n *account.Notice) account.Message {
+	m := account.Message{
+		Channel: n.Channel, To: n.To, Kind: n.Kind, At: n.At, Count: n.Count, Browser: n.Browser,
+		ByOperator: n.ByOperator,
+	}
+	if n.Seed == "" {
+		return m
+	}
+	for _, key := range s.known.keys() {
+		if token := linkToken(&key, n.Seed); oauth.HashOf(token) == n.Link {
+			m.Link = s.config.Issuer + PathLink + "?token=" + token
+		}
+	}
+	return m
+}

@@ -1,0 +1,87 @@
+package signin
+
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+const textLinkTaken = "Another account uses this address or number now. Ask the people who run this service."
+
+// link shows what the link of a notice does, and does it when the form is sent: programs that look
+// at mails open links.
+func (s *service) link(v *visit.Visit) {
+	v.Secret = s.BrowserSecret(v.HTTP)
+	token := string(v.HTTP.QueryArgs().Peek("token"))
+	if v.HTTP.IsPost() {
+		token = v.Field("token")
+	}
+	l, err := s.people.Link(v.Ctx, token, v.Now)
+	switch {
+	case err != nil:
+		s.refuseLink(v, err)
+	case !v.HTTP.IsPost():
+		s.showLink(v, l, token, fasthttp.StatusOK)
+	case !v.CheckForm(v.Bind("link")):
+		s.showLink(v, l, token, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	default:
+		s.useLink(v, l, token)
+	}
+}
+
+func (s *service) showLink(v *visit.Visit, l *account.Link, token string, status int,
+	problems ...pages.Problem) {
+	s.WritePage(v.HTTP, status, pages.Link{Restores: l.Address, Token: token, Action: pages.PathLink,
+		FormToken: v.Bind("link").NewFormToken(v.Now), Problems: problems})
+}
+
+// refuseLink responds when the link of a notice cannot be used.
+func (s *service) refuseLink(v *visit.Visit, err error) {
+	if !errors.Is(err, account.ErrNotFound) {
+		s.WriteFailure(v.HTTP, "use a link", err)
+		return
+	}
+	s.WriteMessage(v.HTTP, fasthttp.StatusGone, pages.Message{Title: "This link no longer works",
+		Text:   "It was used, or it is older than 3 days.",
+		Advice: "If somebody else uses your account, set a new password, or ask the people who run this service.",
+		Link:   pages.PathLogin, LinkText: "Sign in"})
+}
+
+// useLink does what the link does, and starts to recover the account.
+func (s *service) useLink(v *visit.Visit, l *account.Link, token string) {
+	u, err := s.people.UseLink(v.Ctx, token, v.Now)
+	switch {
+	case errors.Is(err, account.ErrTaken):
+		s.showLink(v, l, token, fasthttp.StatusConflict, pages.Problem{Text: textLinkTaken})
+	case err != nil:
+		s.refuseLink(v, err)
+	default:
+		s.DropSessions(v)
+		v.Secret = s.RenewBrowserSecret(v.HTTP)
+		s.recoverAccount(v, u)
+	}
+}
+
+// recoverAccount sends a code that gets the owner back in. If none can be sent now, it shows where
+// to ask for one.
+func (s *service) recoverAccount(v *visit.Visit, u *account.User) {
+	flow, begin, address := &s.resetFlow().CodeFlow, s.people.BeginReset, u.Email
+	if u.Email == "" {
+		flow, begin, address = &s.phoneFlow().CodeFlow, s.people.BeginPhone, u.Phone
+	}
+	if s.people.Channels().Has(flow.Channel) {
+		code, err := begin(v.Ctx, address, s.Browser(v, address), v.Now)
+		if err == nil {
+			s.GoOnToCode(v, flow, code)
+			return
+		}
+	}
+	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: "Everybody is signed out",
+		Text:   "Nobody can use your account before signing in again.",
+		Advice: "Now set a new password, or sign in with a code.",
+		Link:   flow.Start, LinkText: "Get back in"})
+}
