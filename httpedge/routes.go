@@ -22,7 +22,7 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	if c.Tokens != nil {
 		all = append(all, oauthapi.Endpoints(oauthapi.Config{Tokens: c.Tokens,
 			Caller: s.clients.caller, Issuer: c.Issuer, DefaultScopes: c.DefaultScopes,
-			Place: c.Place, Registration: c.Registration, RegisteredFeatures: s.origins.features})...)
+			Place: c.Place, Registration: c.Registration})...)
 		all = append(all, signin.Endpoints(
 			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)

@@ -52,10 +52,24 @@ func newFakeStore() *fakeStore {
 
 func (s *fakeStore) Keys(context.Context, time.Time) (keys []oauth.Key, err error) {
 	for _, purpose := range oauth.Purposes {
-		keys = append(keys, oauth.Key{Purpose: purpose, Number: 1, Secret: [32]byte{1}})
+		key := oauth.Key{Purpose: purpose, Number: 1, Secret: [32]byte{1}, Made: time.Now(),
+			Starts: time.Now()}
+		if purpose.IsSigning() {
+			key.Private = fakePrivateKey()
+		}
+		keys = append(keys, key)
 	}
 	return keys, nil
 }
+
+// fakePrivateKey returns a key pair that is quick to make.
+var fakePrivateKey = sync.OnceValue(func() string {
+	private, err := oauth.NewPrivateKey(oauth.ES256Keys)
+	if err != nil {
+		panic(err)
+	}
+	return private
+})
 
 func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
 	return nil, nil

@@ -59,13 +59,12 @@ func (k *keyring) find(number uint16) *oauth.TokenKey {
 	return nil
 }
 
-// Keys returns the keys of a purpose, the current one first. They must not be changed. Of a purpose
-// that signs there may be none.
+// Keys returns the keys of a purpose, the current one first. They must not be changed.
 func (s *Service) Keys(purpose oauth.Purpose) []oauth.Key {
 	return s.keys.current.Load().keys[purpose]
 }
 
-// ListKeys describes all stored keys in the order of oauth.AllPurposes, the current one of each first.
+// ListKeys describes all stored keys in the order of oauth.Purposes, the current one of each first.
 func (s *Service) ListKeys(ctx context.Context) ([]oauth.KeyInfo, error) {
 	return s.config.Tokens.ListKeys(ctx)
 }
@@ -104,7 +103,7 @@ func (s *Service) replaceKeys(ctx context.Context) error {
 	if before == nil {
 		return nil
 	}
-	for _, purpose := range oauth.AllPurposes {
+	for _, purpose := range oauth.Purposes {
 		if made := newest(set.keys[purpose]); made.Number > newest(before.keys[purpose]).Number {
 			s.config.Logger.Info("there is a new key", slog.String("purpose", string(purpose)),
 				slog.Time("made", made.Made), slog.Time("in_use", cmp.Or(made.Starts, made.Made)))

@@ -38,10 +38,9 @@ func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
 		})
 }
 
-// Features returns what the operator has turned on for all clients.
-func (s *Service) Features() oauth.Features {
-	return oauth.Features{MetadataDocuments: s.config.ClientMetadata,
-		Registration: s.TakesRegistrations(), Keys: s.TakesRegistrations()}
+// Metadata returns the metadata of the service as JSON (RFC 8414).
+func (s *Service) Metadata() []byte {
+	return oauth.Metadata(s.config.Issuer, s.TakesRegistrations(), s.config.ClientMetadata)
 }
 
 // TakesMetadata reports whether a client_id names a client that a metadata document describes.

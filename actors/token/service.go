@@ -102,7 +102,6 @@ type Service struct {
 	started      time.Time
 	metrics      *metrics
 	keys         keyring
-	making       chan struct{} // holds a token while the first key of a signing purpose is made
 	signer       signer
 	spawner      *mailbox.Spawner
 	clients      records[string, oauth.Client]
@@ -147,7 +146,6 @@ func New(ctx context.Context, config Config) (*Service, error) {
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
 		devices:   newDeviceLimits(config.Nodes),
 		prover:    newProver(config.Nodes),
-		making:    make(chan struct{}, 1),
 		signer:    newSigner(),
 		ended:     endedTokens{clients: fair.Slots[string]{Share: endLimit}},
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),

@@ -119,7 +119,7 @@ func TestAccessTokenAsJWT(t *testing.T) {
 // idTokenWith returns a JWT of the service with these claims and the type of id_tokens.
 func idTokenWith(t *testing.T, st *stacktest.IdentityStack, claims oauth.JWTAccessToken) string {
 	t.Helper()
-	jwt, err := st.Tokens.Sign(t.Context(), "RS256", "JWT", claims)
+	jwt, err := st.Tokens.Sign("RS256", "JWT", claims)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package oauthapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -200,7 +201,8 @@ func TestOwnResourceMetadata(t *testing.T) {
 	got := a.Object(t)
 	scopes, _ := got["scopes_supported"].([]any)
 	if a.Status != 200 || got["resource"] != st.Tokens.Issuer() || !slices.Contains(scopes, any("openid")) ||
-		slices.Contains(scopes, any("server-operations")) {
+		slices.Contains(scopes, any("server-operations")) ||
+		fmt.Sprint(got["bearer_methods_supported"]) != "[header]" {
 		t.Errorf("got %d %s", a.Status, a.Body)
 	}
 }

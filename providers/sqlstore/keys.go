@@ -66,7 +66,7 @@ func (s *Store) Keys(ctx context.Context, now time.Time) (keys []oauth.Key, err 
 	return keys, nil
 }
 
-// storedKeys returns all rows in the order of oauth.AllPurposes, the current key of each first.
+// storedKeys returns all rows in the order of oauth.Purposes, the current key of each first.
 func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) {
 	err = readAll(ctx, s, selectKeys, nil, func(r row) error {
 		k, err := scanKey(r)
@@ -74,7 +74,7 @@ func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) 
 		return err
 	})
 	slices.SortStableFunc(stored, func(a, b storedKey) int {
-		return slices.Index(oauth.AllPurposes, a.Purpose) - slices.Index(oauth.AllPurposes, b.Purpose)
+		return slices.Index(oauth.Purposes, a.Purpose) - slices.Index(oauth.Purposes, b.Purpose)
 	})
 	return stored, err
 }
@@ -144,7 +144,7 @@ func blocks(k *oauth.Key, r *oauth.KeyRotation) bool {
 	case k.Purpose != r.Purpose:
 		return false
 	case r.Purpose.IsSigning():
-		return k.Expires.IsZero() && (r.First || k.Starts.After(r.Now) && !r.Starts.Before(k.Starts))
+		return k.Expires.IsZero() && k.Starts.After(r.Now) && !r.Starts.Before(k.Starts)
 	}
 	return k.Expires.After(r.Now)
 }
@@ -232,6 +232,12 @@ func (b *batch) insertFirst(stored []storedKey, file *keyFile) error {
 		fresh, err := newKey(purpose, stored, time.Now())
 		if err != nil {
 			return err
+		}
+		if purpose.IsSigning() {
+			fresh.Secret, fresh.Starts = [32]byte{}, fresh.Made
+			if fresh.Private, err = oauth.NewPrivateKey(purpose); err != nil {
+				return err
+			}
 		}
 		if err := b.insertKey(fresh, file); err != nil {
 			return err
@@ -337,9 +343,8 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 	return n, nil
 }
 
-// DropTokenKeys deletes all keys of TokenKeys and creates one, so that no access token is valid
-// that was issued before. It deletes the signing keys as well, which verify the tokens that are
-// JWTs. It is for a database that was restored: it does not know what was ended since. It does not
+// DropTokenKeys replaces all keys of TokenKeys by one, so that no access token is valid that was
+// issued before. It replaces the signing keys as well, which verify the tokens that are JWTs. It is for a database that was restored: it does not know what was ended since. It does not
 // know which user IDs were given since either, so that the next one is above all of them. On SQLite
 // it returns ErrInUse if a server has the database open.
 func DropTokenKeys(ctx context.Context, config Config) (err error) {
@@ -361,11 +366,8 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 			if err != nil {
 				return err
 			}
-			fresh, err := newKey(oauth.TokenKeys, stored, time.Now())
-			if err != nil {
-				return err
-			}
-			for _, purpose := range append([]oauth.Purpose{oauth.TokenKeys}, oauth.SigningPurposes...) {
+			dropped := append([]oauth.Purpose{oauth.TokenKeys}, oauth.SigningPurposes...)
+			for _, purpose := range dropped {
 				if _, err := b.conn.exec(b.ctx, deleteKeys, string(purpose)); err != nil {
 					return err
 				}
@@ -376,7 +378,12 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 			}
 			b.record(audit.With(ctx, audit.Event{Action: audit.KeysDropped,
 				Target: string(oauth.TokenKeys)}))
-			return b.insertKey(fresh, file)
+			for i := range stored { // only their numbers count from now on
+				if slices.Contains(dropped, stored[i].Purpose) {
+					stored[i].Expires = time.Now()
+				}
+			}
+			return b.insertFirst(stored, file)
 		}))
 }
 
