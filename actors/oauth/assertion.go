@@ -133,7 +133,7 @@ func (c *Client) ParseAssertion(
 		return nil, errAssertion("The client_assertion must have the client_id as iss and sub.")
 	case !slices.ContainsFunc(claims.Audience,
 		func(a string) bool { return slices.Contains(audiences, a) }):
-		return nil, errAssertion("The client_assertion is for another audience.")
+		return nil, errAssertion("The client_assertion is for another audience than " + audiences[0] + ".")
 	case claims.ID == "" || len(claims.ID) > longestJTI:
 		return nil, errAssertion("The client_assertion must have a jti of at most 256 bytes.")
 	case !(claims.Expires > seconds(now)):

@@ -165,7 +165,7 @@ func (f *fixture) token(client string, scopes oauth.Scopes) string {
 	if scopes&oauth.UserScopes != 0 {
 		says.UserID = 7
 	}
-	return f.keys.seal(&says, time.Now())
+	return f.keys.seal(&says, false, time.Now())
 }
 
 // revoke ends a token as Service does when the store has acknowledged it.
@@ -217,7 +217,7 @@ func TestVerdicts(t *testing.T) {
 	asIs := said(func(*oauth.AccessToken) {})
 	genuine := 0
 	seal := func(change func(*oauth.AccessToken)) string {
-		return f.keys.seal(said(change), time.Now())
+		return f.keys.seal(said(change), false, time.Now())
 	}
 	for _, c := range []struct {
 		name     string

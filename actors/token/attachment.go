@@ -22,7 +22,8 @@ type attachment struct {
 // prepare does what may wait, before anything is taken: it reads the resources that the request or
 // its grant names, and the user whose claims the id_token has.
 func (s *Service) prepare(ctx context.Context, c *oauth.Client, m *tokenAsk) (err error) {
-	if len(m.granted.details.Targets) > 0 || len(m.request.Resources) > 0 {
+	if len(m.granted.details.Targets) > 0 || len(m.request.Resources) > 0 ||
+		len(m.request.ResourceScopes()) > 0 {
 		if m.resources, err = s.Resources(ctx); err != nil {
 			return err
 		}

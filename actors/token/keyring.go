@@ -39,12 +39,15 @@ type keySet struct {
 	signing map[oauth.Purpose][]*signingKey
 }
 
-// seal returns an access token that says t.
-func (k *keyring) seal(t *oauth.AccessToken, now time.Time) string {
+// seal returns an access token that says t, or what it carries if it is to be a JWT.
+func (k *keyring) seal(t *oauth.AccessToken, isJWT bool, now time.Time) string {
 	set := k.current.Load()
 	seal := set.seals[0]
 	if len(set.seals) > 1 && now.Before(set.keys[oauth.TokenKeys][0].Made.Add(k.delay)) {
 		seal = set.seals[1]
+	}
+	if isJWT {
+		return seal.SealForJWT(t)
 	}
 	return seal.Seal(t)
 }

@@ -49,8 +49,9 @@ func (s *Service) TakesMetadata(clientID string) bool {
 }
 
 // MetadataClient returns the client that the document at a URL describes, with what operators have
-// decided of it. It need not be stored. changed says that no earlier consent counts. A request for
-// the document is charged to the user. The *oauth.Error is for a page.
+// decided of it. It need not be stored. A stored one is good for a month if its document cannot be
+// fetched. changed says that no earlier consent counts. A request for the document is charged to the
+// user. The *oauth.Error is for a page.
 func (s *Service) MetadataClient(
 	ctx context.Context, address string, userID int64, now time.Time,
 ) (c *oauth.Client, changed bool, err error) {
@@ -72,6 +73,8 @@ func (s *Service) MetadataClient(
 	text, err := s.config.Fetcher.Fetch(ctx, address, 0, by)
 	var fault *oauth.Error
 	switch {
+	case err != nil && stored.Holds(now):
+		return stored, false, nil
 	case errors.As(err, &fault):
 		return nil, false, fault
 	case errors.Is(err, oauth.ErrBusy):
@@ -81,11 +84,20 @@ func (s *Service) MetadataClient(
 			Description: "The document that describes the application cannot be read.",
 			Hint:        "client_id must lead to a JSON document: " + err.Error() + "."}
 	}
-	fresh, err := oauth.ParseMetadataDocument(address, text)
+	fresh, err := oauth.ParseMetadataDocument(address, text, s.config.RedirectSchemes)
 	if err != nil {
 		return nil, false, &oauth.Error{Code: oauth.InvalidClient,
 			Description: "The document that describes the application is not valid.",
 			Hint:        "Correct the document at client_id: " + err.Error() + "."}
+	}
+	if stored != nil && stored.IsSame(fresh) && stored.NeedsFetched(now) {
+		_, err := s.writeClient(ctx, stored.ID, func(c *oauth.Client) error {
+			c.Options.MetadataFetched = now.UnixMilli()
+			return nil
+		})
+		if err != nil { // the next request tries again
+			s.config.Logger.Warn("a client's document was not noted as fetched", "error", err)
+		}
 	}
 	c, changed = stored.Describe(fresh)
 	return c, changed, nil
@@ -111,6 +123,7 @@ func (s *Service) KeepMetadataClient(
 			d.Options.MetadataChanged = now.UnixMilli()
 			d.Secrets = nil
 		}
+		d.Options.MetadataFetched = now.UnixMilli()
 		*c = *d
 		return nil
 	})
@@ -125,7 +138,7 @@ func (s *Service) createMetadataClient(
 	}
 	defer s.inflight.Leave()
 	c := *described
-	c.Created = now
+	c.Created, c.Options.MetadataFetched = now, now.UnixMilli()
 	err := s.config.Tokens.CreateClient(ofClient(ctx, audit.ClientCreated, c.ID), &c)
 	if err == nil {
 		return nil

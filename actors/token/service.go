@@ -57,6 +57,9 @@ type Config struct {
 	Issuer string
 	// ClientMetadata accepts a client_id that is the URL of a metadata document; optional.
 	ClientMetadata bool
+	// RedirectSchemes are private-use schemes without a dot that clients which register or describe
+	// themselves may have, beside those that every service allows; optional.
+	RedirectSchemes []string
 	// Registration says who may register clients (RFC 7591); optional. RegistrationToken is the
 	// initial access token, required with oauth.RegistrationToken.
 	Registration      oauth.RegistrationMode

@@ -118,7 +118,8 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 		verdict, operator := s.tokens.AdmitOperator(bearer, now)
 		if verdict != token.Admitted {
 			endpoint.WriteError(ctx, endpoint.JSON,
-				&endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
+				&endpoint.Refusal{Verdict: verdict, Audience: s.tokens.Audience(bearer),
+					Scope:  oauth.ServerOperations.String(),
 					Advice: "Use a token of an operator client, requested with the scope server-operations."})
 			return
 		}

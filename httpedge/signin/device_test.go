@@ -261,12 +261,6 @@ func TestDeviceGrantOfOthers(t *testing.T) {
 			t.Errorf("got %d %s, want 400 %s", a.Status, a.Body, b.Body)
 		}
 	}
-	document := func() map[string]any {
-		return st.Get(t, "/.well-known/oauth-authorization-server").Object(t)
-	}
-	if o := document(); o["device_authorization_endpoint"] != nil {
-		t.Errorf("got %v, want no device authorization endpoint", o)
-	}
 }
 
 // TestGuessedUserCodes guesses until a limit is reached. It is that of the account, and nobody else
