@@ -122,7 +122,7 @@ func respondOptions(allow string, cors bool) fasthttp.RequestHandler {
 		if cors {
 			h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
 			h.Set(fasthttp.HeaderAccessControlAllowHeaders,
-				"Accept, Authorization, Content-Type, X-Api-Key, X-Request-Id")
+				"Accept, Authorization, Content-Type, MCP-Protocol-Version, X-Api-Key, X-Request-Id")
 			h.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		}
 		ctx.SetStatusCode(fasthttp.StatusNoContent)

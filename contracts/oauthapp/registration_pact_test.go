@@ -61,6 +61,7 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 		t.Fatal(err)
 	}
 	cursor := minimal
+	cursor.AppType = "native"
 	cursor.RedirectURIs = []string{"cursor://anysphere.cursor-mcp/oauth/callback",
 		"https://www.cursor.com/agents/mcp/oauth/callback", "http://localhost:8787/callback"}
 	many := func(n int) oauthapp.Registration {
@@ -89,7 +90,8 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 		{name: "a registration, without members that it has not asked for", state: open, sent: minimal,
 			json: pacttest.OnlyKeys(looseOf(registered(nil)))},
 		{name: "a registration with a private-use scheme", state: open, sent: cursor,
-			json: registered(object{"client_name": "cursor:", "redirect_uris": cursor.RedirectURIs})},
+			json: registered(object{"client_name": "cursor:", "application_type": "native",
+				"redirect_uris": cursor.RedirectURIs})},
 		{name: "a registration for a secret", state: open, sent: posted, json: registered(object{
 			"token_endpoint_auth_method": "client_secret_post", "client_secret": secret,
 			"client_secret_expires_at": 0})},
