@@ -15,7 +15,6 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
-	"gatehouse/actors/token"
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/sqlstore"
@@ -227,8 +226,7 @@ var emptyDatabase = sync.OnceValues(func() (c contents, err error) {
 	if err != nil {
 		return c, err
 	}
-	_, err = st.Tokens.Sign(context.Background(), "RS256", token.IDTokenType, struct{}{})
-	if err := errors.Join(err, st.Close()); err != nil {
+	if err := st.Close(); err != nil {
 		return c, err
 	}
 	if c.database, err = os.ReadFile(file); err != nil {

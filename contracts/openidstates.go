@@ -40,8 +40,6 @@ func openIDStates() []State {
 	return []State{
 		{"an id_token", "An id_token of the client about the user. With a browser that is signed in, it is of that session.",
 			nil, append([]Value{{"id_token", "The id_token."}}, owners...), always(issueIDToken)},
-		{"a key for ES256", "The service has a key for ES256, beside the one for RS256 that it always has.",
-			nil, nil, always(makeES256Key)},
 		{"two people are signed in", "A browser with the sessions of the user and of another one, who have both allowed the client these scopes.",
 			[]Parameter{{"scope", String, "openid", nil, "The scopes that were allowed."}},
 			append([]Value{{"cookie", "The browser's Cookie header."}}, owners...), parseTwoSessions},
@@ -90,14 +88,9 @@ func issueIDToken(ctx context.Context, f *fixture) error {
 		}
 		claims.SID = sid
 	}
-	signed, err := f.Tokens.Sign(ctx, cmp.Or(f.client.Options.IDTokenAlg, oauth.IDTokenAlgs[0]),
+	signed, err := f.Tokens.Sign(cmp.Or(f.client.Options.IDTokenAlg, oauth.IDTokenAlgs[0]),
 		token.IDTokenType, claims)
 	f.values["id_token"] = signed
-	return err
-}
-
-func makeES256Key(ctx context.Context, f *fixture) error {
-	_, err := f.Tokens.Sign(ctx, "ES256", token.IDTokenType, struct{}{})
 	return err
 }
 

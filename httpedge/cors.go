@@ -15,15 +15,15 @@ import (
 
 // How long the origins of public clients are cached.
 const (
-	originsLast     = time.Minute     // a known origin or feature
+	originsLast     = time.Minute     // a known origin
 	originsRecheck  = time.Second     // at least, before an unknown one is read again
 	originsDeadline = 2 * time.Second // for reading them
 	originsPage     = 200             // clients per read
 )
 
 // clientOrigins caches the origins of the web pages of public clients: those of their redirect
-// URIs. Clients that await a consent do not count: strangers could make reading them too slow. It also caches which features clients are registered for. Its methods may be called by many
-// goroutines.
+// URIs. Clients that await a consent do not count: strangers could make reading them too slow. Its
+// methods may be called by many goroutines.
 type clientOrigins struct {
 	list     func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
 	failures *endpoint.Failures
@@ -34,11 +34,9 @@ type clientOrigins struct {
 
 // originSet is the result of one read. It is never changed.
 type originSet struct {
-	origins  map[string]struct{}
-	features oauth.Features // that clients are registered for
-	read     time.Time
-	recheck  time.Duration // age at which an unknown origin causes another read
-	pause    time.Duration // age at which a missing feature causes another read
+	origins map[string]struct{}
+	read    time.Time
+	recheck time.Duration // age at which an unknown origin causes another read
 }
 
 func (s *originSet) fresh(origin []byte, now time.Time) (allowed, fresh bool) {
@@ -70,35 +68,6 @@ func (c *clientOrigins) allows(origin []byte, now time.Time) bool {
 	return allowed
 }
 
-// features returns what clients are registered for, as it was within originsLast. A feature that no
-// client was registered for is found earlier.
-func (c *clientOrigins) features() oauth.Features {
-	now := time.Now()
-	if set := c.known.Load(); set.knowsFeatures(now) {
-		return set.features
-	}
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	set := c.known.Load()
-	if !set.knowsFeatures(now) {
-		set = c.read(set)
-		set.recheck = 0 // an origin that is registered next is found at once
-		c.known.Store(set)
-	}
-	return set.features
-}
-
-func (s *originSet) knowsFeatures(now time.Time) bool {
-	if s == nil {
-		return false
-	}
-	last := s.pause
-	if s.features.DeviceCodes && s.features.Keys {
-		last = originsLast
-	}
-	return now.Sub(s.read) < last
-}
-
 // read reads all clients that await no consent. When that fails, it keeps the old origins.
 func (c *clientOrigins) read(old *originSet) *originSet {
 	start := time.Now()
@@ -110,7 +79,7 @@ func (c *clientOrigins) read(old *originSet) *originSet {
 		if err != nil {
 			c.failures.Log("read the origins of public clients", err)
 			if old != nil {
-				set.origins, set.features = old.origins, old.features
+				set.origins = old.origins
 			}
 			break
 		}
@@ -121,13 +90,11 @@ func (c *clientOrigins) read(old *originSet) *originSet {
 		more = len(page) == originsPage
 	}
 	set.read = time.Now()
-	set.pause = max(originsRecheck, 20*set.read.Sub(start))
-	set.recheck = set.pause
+	set.recheck = max(originsRecheck, 20*set.read.Sub(start))
 	return set
 }
 
 func (s *originSet) add(client *oauth.Client) {
-	s.features = s.features.With(oauth.FeaturesOf(client))
 	if !client.Public || client.Disabled {
 		return
 	}

@@ -22,7 +22,7 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	if c.Tokens != nil {
 		all = append(all, oauthapi.Endpoints(oauthapi.Config{Tokens: c.Tokens,
 			Caller: s.clients.caller, Issuer: c.Issuer, DefaultScopes: c.DefaultScopes,
-			Place: c.Place, Failed: s.clientFailed, Registration: c.Registration, RegisteredFeatures: s.origins.features})...)
+			Place: c.Place, Failed: s.clientFailed, Registration: c.Registration})...)
 		all = append(all, signin.Endpoints(
 			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
@@ -122,7 +122,7 @@ func respondOptions(allow string, cors bool) fasthttp.RequestHandler {
 		if cors {
 			h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
 			h.Set(fasthttp.HeaderAccessControlAllowHeaders,
-				"Accept, Authorization, Content-Type, X-Api-Key, X-Request-Id")
+				"Accept, Authorization, Content-Type, MCP-Protocol-Version, X-Api-Key, X-Request-Id")
 			h.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		}
 		ctx.SetStatusCode(fasthttp.StatusNoContent)

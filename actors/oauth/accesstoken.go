@@ -16,6 +16,7 @@ import (
 // authenticated with the record.
 const (
 	accessTokenFormat = 1
+	jwtPartFormat     = 2 // of what a JWT carries
 
 	numberOffset = 1
 	nonceOffset  = numberOffset + 2
@@ -105,10 +106,20 @@ var base64url = base64.RawURLEncoding.Strict()
 // Seal returns an access token that says t, and sets its ID and Key. The client ID must be a UUID,
 // or have at most 48 bytes if the token has at most three targets.
 func (k *TokenKey) Seal(t *AccessToken) string {
+	return k.seal(t, accessTokenPrefix, accessTokenFormat)
+}
+
+// SealForJWT is Seal for an access token that is a JWT. The result is what the JWT carries for this
+// service. It opens nothing without the JWT around it.
+func (k *TokenKey) SealForJWT(t *AccessToken) string {
+	return k.seal(t, jwtPartPrefix, jwtPartFormat)
+}
+
+func (k *TokenKey) seal(t *AccessToken, prefix string, format byte) string {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	head := b.sealed[:headLength]
-	head[0] = accessTokenFormat
+	head[0] = format
 	binary.BigEndian.PutUint16(head[numberOffset:], k.Number)
 	nonce := head[nonceOffset:]
 	copy(nonce, b.newNonce())
@@ -116,7 +127,7 @@ func (k *TokenKey) Seal(t *AccessToken) string {
 	record := t.append(b.sealed[headLength:headLength])
 	sealed := k.aead.Seal(record[:0], nonce, record, head)
 
-	copy(b.text[:], accessTokenPrefix)
+	copy(b.text[:], prefix)
 	end := prefixLength + base64url.EncodedLen(headLength+len(sealed))
 	base64url.Encode(b.text[prefixLength:end], b.sealed[:headLength+len(sealed)])
 	return string(b.text[:end])
@@ -204,29 +215,44 @@ func flag(is bool, bit byte) byte {
 	return 0
 }
 
-// PeekAccessToken returns the ID of an access token and the number of its key. It does not check
-// that the token is genuine; ok is false if it has not the form of one. It does not allocate.
+// formatOf returns the format of a sealed access token by its prefix; 0 = it has none.
+func formatOf(token string) byte {
+	if len(token) <= prefixLength || len(token) > MaxAccessToken {
+		return 0
+	}
+	switch token[:prefixLength] {
+	case accessTokenPrefix:
+		return accessTokenFormat
+	case jwtPartPrefix:
+		return jwtPartFormat
+	}
+	return 0
+}
+
+// PeekAccessToken returns the ID of an access token, or of what a JWT carries, and the number of its
+// key. It does not check that it is genuine; ok is false if it has not the form of one. It does not
+// allocate.
 func PeekAccessToken(token string) (id TokenID, number uint16, ok bool) {
 	const encoded = headLength / 3 * 4
-	if len(token) <= prefixLength+encoded || len(token) > MaxAccessToken ||
-		token[:prefixLength] != accessTokenPrefix {
+	format := formatOf(token)
+	if format == 0 || len(token) <= prefixLength+encoded {
 		return id, 0, false
 	}
 	var text [encoded]byte
 	var head [headLength]byte
 	copy(text[:], token[prefixLength:])
 	n, err := base64url.Decode(head[:], text[:])
-	if err != nil || n != headLength || head[0] != accessTokenFormat {
+	if err != nil || n != headLength || head[0] != format {
 		return id, 0, false
 	}
 	return TokenID(head[nonceOffset:]), binary.BigEndian.Uint16(head[numberOffset:]), true
 }
 
-// Open returns what an access token says, expired or not. ok is false if it was not sealed with k.
+// Open returns what an access token says, or what a JWT carries, expired or not. ok is false if it was not sealed with k.
 // It allocates nothing then.
 func (k *TokenKey) Open(token string) (t AccessToken, ok bool) {
-	if len(token) <= prefixLength || len(token) > MaxAccessToken ||
-		token[:prefixLength] != accessTokenPrefix {
+	format := formatOf(token)
+	if format == 0 {
 		return t, false
 	}
 	b := buffers.Get().(*buffer)
@@ -239,7 +265,7 @@ func (k *TokenKey) Open(token string) (t AccessToken, ok bool) {
 	head, body := b.sealed[:headLength], b.sealed[headLength:n]
 	nonce := head[nonceOffset:]
 	record, err := k.aead.Open(body[:0], nonce, body, head)
-	if err != nil || head[0] != accessTokenFormat || !k.isNumber(head) {
+	if err != nil || head[0] != format || !k.isNumber(head) {
 		return t, false
 	}
 	t.ID, t.Key = TokenID(nonce), k.Number

@@ -134,7 +134,7 @@ func (c *Client) ParseAssertion(
 	case len(claims.Audience) > 1: // another of them could send it here in the client's name
 		return nil, errAssertion("The client_assertion is for several audiences.")
 	case len(claims.Audience) == 0 || !slices.Contains(audiences, claims.Audience[0]):
-		return nil, errAssertion("The client_assertion is for another audience.")
+		return nil, errAssertion("The client_assertion is for another audience than " + audiences[0] + ".")
 	case claims.ID == "" || len(claims.ID) > longestJTI:
 		return nil, errAssertion("The client_assertion must have a jti of at most 256 bytes.")
 	case !(claims.Expires > seconds(now)):

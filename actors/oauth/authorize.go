@@ -36,7 +36,7 @@ type AuthorizationRequest struct {
 	ClientID           string
 	RedirectURI        string
 	Scopes             Scopes // requested or, after Check, default ones
-	DefaultScopes      bool   // after Check: the request named no scope
+	DefaultScopes      bool   // after Check: Scopes are not what the request named
 	State              string // "" = none; returned unchanged
 	CodeChallenge      string // S256; "" = none (RFC 7636 section 4.3)
 	Prompt             Prompts
@@ -55,9 +55,12 @@ type AuthorizationRequest struct {
 	Resources      []string // as sent
 	ResourceScopes []string // names in scope that are no scopes of this service
 	Targets        Targets
+	First          uint16 // resource that is named first; 0 = none is
 
-	asksOpenID bool   // the parameter scope names openid, whether Check accepts it or not
-	problem    *Error // first error of the other parameters, which Check returns
+	leftOut        *Error // why Resolve has left out a name; nil = it has not
+	malformedScope bool   // the parameter scope has superfluous spaces or a malformed name
+	asksOpenID     bool   // the parameter scope names openid, whether Check accepts it or not
+	problem        *Error // first error of the other parameters, which Check returns
 }
 
 // ParseAuthorizationRequest parses the query of an authorization request. chooser is the name of
@@ -140,13 +143,10 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 	if err := r.parseChallenge(challenge, method); err != nil {
 		return err
 	}
+	var ok bool
+	r.Scopes, r.ResourceScopes, ok = splitScopes(scope)
+	r.malformedScope = !ok
 	var err *Error
-	if r.Scopes, r.ResourceScopes, err = splitScopes(scope); err != nil {
-		return err
-	}
-	if len(r.ResourceScopes) > 0 && len(r.Resources) == 0 {
-		return errUnknownScope
-	}
 	r.Prompt, err = parsePrompt(prompt, r.asksOpenID)
 	return err
 }
@@ -271,14 +271,34 @@ func (r *AuthorizationRequest) CheckClient(c *Client) *Error {
 // Resolve finds the resources of a request that CheckClient passed. Call it before Check, which
 // returns its error.
 func (r *AuthorizationRequest) Resolve(known *Resources, c *Client) {
-	if r.problem == nil {
-		r.Targets, r.problem = known.Resolve(c, r.Resources, r.ResourceScopes)
+	if r.problem != nil {
+		return
 	}
+	r.Targets, r.problem = known.Resolve(c, r.Resources, r.ResourceScopes)
+	if len(r.Targets) > 0 {
+		r.First, _ = known.number(r.Resources[0], c)
+	}
+	names := known.ScopeNames(r.Targets)
+	for _, name := range r.ResourceScopes {
+		if !slices.Contains(names, name) && r.leftOut == nil && r.problem == nil {
+			r.leftOut, r.DefaultScopes = known.unknownScope(name, c), true
+		}
+	}
+	r.ResourceScopes = names
+}
+
+// leaveOut leaves out the scopes that a client may not have which registered itself: many such
+// clients ask for all that the metadata names.
+func (r *AuthorizationRequest) leaveOut(c *Client) {
+	scopes := r.Scopes & c.Scopes & GrantableScopes
+	r.DefaultScopes = r.DefaultScopes || scopes != r.Scopes
+	r.Scopes, r.malformedScope = scopes, false
 }
 
 // Check returns the error, if any, of a request that CheckClient passed; it goes to the redirect
-// URI. A request without scope gets the scopes of defaults that the client is registered for. If
-// there are none, the error is InvalidScope.
+// URI. A request without scope gets the scopes of defaults that the client is registered for, or all
+// that a client has registered itself for if none of those is a default. If there are none, the error
+// is InvalidScope.
 func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 	switch {
 	case r.problem != nil:
@@ -287,18 +307,32 @@ func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 		return &Error{Code: UnauthorizedClient,
 			Description: "The client is not registered for authorization codes.",
 			Hint:        "Ask the operator to add the grant authorization_code."}
-	case c.Options.RequirePKCE && !c.Public && r.CodeChallenge == "":
+	case (c.Options.RequirePKCE || c.Options.MetadataURL != "") && !c.Public && r.CodeChallenge == "":
 		return invalidRequest("The client must use PKCE.",
 			"Send code_challenge and code_challenge_method=S256.")
 	case c.Public && r.CodeChallenge == "":
 		return invalidRequest("A public client must use PKCE.",
 			"Send code_challenge and code_challenge_method=S256.")
 	}
-	if r.Scopes == 0 && (len(r.ResourceScopes) > 0 || r.Targets.AreForeign()) {
-		return nil // what is asked for is at resources alone
+	none := r.Scopes == 0 && !r.DefaultScopes // it names no scope, but perhaps those of resources
+	if c.Options.SelfRegistered {
+		r.leaveOut(c)
 	}
-	if r.Scopes == 0 {
+	switch {
+	case r.malformedScope, len(r.ResourceScopes) > 0 && len(r.Targets) == 0:
+		return errUnknownScope
+	case r.Scopes == 0 && (len(r.ResourceScopes) > 0 || r.Targets.AreForeign()):
+		return nil // what is asked for is at resources alone
+	case none:
 		r.Scopes, r.DefaultScopes = defaults&c.Scopes&UserScopes, true
+		if r.Scopes == 0 && defaults != 0 && c.Options.SelfRegistered {
+			r.Scopes = c.Scopes & GrantableScopes
+		}
+	case r.Scopes == 0 && r.leftOut != nil:
+		return r.leftOut
+	case r.Scopes == 0:
+		return invalidScope("The client may have none of the scopes that it asks for.",
+			"Send scopes that the metadata names. Scopes of a resource need the parameter resource.")
 	}
 	return checkGrantable(r.Scopes, c)
 }

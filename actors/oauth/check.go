@@ -62,7 +62,7 @@ func CheckRedeem(code *AuthorizationCode, c *Client, r *TokenRequest, now time.T
 
 // CheckRotate returns the scopes of the new access token (RFC 6749 section 6). The error is
 // InvalidGrant if the refresh token is not the client's, and InvalidScope if the request asks for
-// more than was granted. It does not check generation and idle expiry: the Store decides them
+// more than was granted, which is left out for a client that registered itself. It does not check generation and idle expiry: the Store decides them
 // atomically. A nil token is an unknown one.
 func CheckRotate(token *RefreshToken, c *Client, r *TokenRequest, now time.Time) (Scopes, *Error) {
 	if token == nil || token.Family.ClientID != c.ID {
@@ -72,17 +72,17 @@ func CheckRotate(token *RefreshToken, c *Client, r *TokenRequest, now time.Time)
 		return 0, ErrGrantGone
 	}
 	granted := token.Family.Scopes & c.Scopes
-	asked, names, err := splitScopes(r.Scope)
+	asked, names, ok := splitScopes(r.Scope)
 	switch {
-	case err != nil:
-		return 0, err
-	case len(names) > 0 && len(token.Family.Details.Targets) == 0:
-		return 0, errUnknownScope
-	case !granted.Contains(asked):
-		return 0, invalidScope("The scope is more than the user granted.",
-			"Request granted scopes only, or leave scope out.")
 	case r.Scope == "":
 		return granted, nil
+	case c.Options.SelfRegistered &&
+		(granted&asked != 0 || len(names) > 0 && len(token.Family.Details.Targets) > 0):
+		return granted & asked, nil
+	case !ok:
+		return 0, errUnknownScope
+	case c.Options.SelfRegistered, !granted.Contains(asked):
+		return 0, errScopeNotGranted
 	}
 	return asked, nil
 }
@@ -108,11 +108,9 @@ func (r *TokenRequest) ResourceScopes() []string {
 // CheckClientCredentials returns the requested scopes, possibly none, if the client may have them
 // for itself (RFC 6749 section 4.4), or an InvalidScope error.
 func CheckClientCredentials(c *Client, r *TokenRequest) (Scopes, *Error) {
-	asked, names, err := splitScopes(r.Scope)
+	asked, _, ok := splitScopes(r.Scope)
 	switch {
-	case err != nil:
-		return 0, err
-	case len(names) > 0 && len(r.Resources) == 0:
+	case !ok:
 		return 0, errUnknownScope
 	case asked&GrantableScopes != 0:
 		return 0, invalidScope("Only a user can grant this scope.",

@@ -154,7 +154,7 @@ func TestCheckClientCredentials(t *testing.T) {
 		{operator, "", 0, ""},
 		{operator, "server-operations", oauth.ServerOperations, ""},
 		{operator, "server-operations view-user", 0, oauth.InvalidScope},
-		{operator, "admin", 0, oauth.InvalidScope},
+		{operator, "admin  x", 0, oauth.InvalidScope},
 		{demoted, "server-operations", 0, oauth.InvalidScope},
 	} {
 		scopes, err := oauth.CheckClientCredentials(&row.client,

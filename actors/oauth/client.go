@@ -115,6 +115,9 @@ type ClientOptions struct {
 	// MetadataChanged is when a person accepted other redirect URIs or keys in that document, in
 	// Unix milliseconds. Earlier consents do not count.
 	MetadataChanged int64 `json:"metadata_changed,omitempty"`
+	// MetadataFetched is when that document was last found to say what is stored, in Unix
+	// milliseconds; a day old at most while it is used.
+	MetadataFetched int64 `json:"metadata_fetched,omitempty"`
 }
 
 // IDTokenAlg returns the algorithm that signs the client's tokens.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -53,7 +54,9 @@ type clientMetadata struct {
 	RedirectURIs  []string        `json:"redirect_uris"`
 	GrantTypes    []string        `json:"grant_types"`
 	ResponseTypes []string        `json:"response_types"`
+	AppType       string          `json:"application_type"` // OpenID Connect Registration section 2
 	AuthMethod    string          `json:"token_endpoint_auth_method"`
+	AuthMethods   []string        `json:"token_endpoint_auth_methods_supported"`
 	JWKS          json.RawMessage `json:"jwks"`
 	JWKSURI       string          `json:"jwks_uri"`
 	Secret        json.RawMessage `json:"client_secret"`
@@ -68,6 +71,8 @@ func (m *clientMetadata) client() (*Client, error) {
 		return nil, errors.New("its grant_types must have authorization_code")
 	case m.ResponseTypes != nil && !slices.Contains(m.ResponseTypes, "code"):
 		return nil, errors.New("its response_types must have code")
+	case m.AppType != "" && m.AppType != "web" && m.AppType != "native":
+		return nil, errors.New("its application_type must be web or native")
 	}
 	c := &Client{
 		Name: m.Name, RedirectURIs: m.RedirectURIs,
@@ -80,18 +85,50 @@ func (m *clientMetadata) client() (*Client, error) {
 	return c, nil
 }
 
+// check returns a *RegistrationError unless c, which m describes, may register itself. schemes are
+// private-use ones without a dot that the operator allows beside ownSchemes.
+func (m *clientMetadata) check(c *Client, schemes []string) error {
+	if err := c.CheckRegistration(); err != nil {
+		return err
+	}
+	if err := c.CheckNewName(); err != nil {
+		return err
+	}
+	for i, uri := range c.RedirectURIs {
+		if err := checkOwnScheme(uri, schemes); err != nil {
+			return atIndex("redirect_uris", i, err.Error())
+		}
+		if m.AppType == "web" && !strings.HasPrefix(uri, "https://") {
+			return atIndex("redirect_uris", i, "it must begin with https:// with the application_type web")
+		}
+	}
+	for i, uri := range c.Options.PostLogoutRedirectURIs {
+		if err := checkOwnScheme(uri, schemes); err != nil {
+			return atIndex("post_logout_redirect_uris", i, err.Error())
+		}
+	}
+	return nil
+}
+
+// isThere reports whether a member has a value.
+func isThere(member json.RawMessage) bool { return member != nil && string(member) != "null" }
+
 // setKeys has the client authenticate with its keys (RFC 7523).
 func (m *clientMetadata) setKeys(c *Client) error {
-	c.Options.JWKS, c.Options.JWKSURI = string(m.JWKS), m.JWKSURI
+	if isThere(m.JWKS) {
+		c.Options.JWKS = string(m.JWKS)
+	}
+	c.Options.JWKSURI = m.JWKSURI
 	if !c.HasKeys() {
 		return errors.New("private_key_jwt needs jwks or jwks_uri")
 	}
 	return nil
 }
 
-// ParseMetadataDocument returns the client that the document at a URL describes. Members that it
-// does not know are ignored. The error is for people to read.
-func ParseMetadataDocument(address string, text []byte) (*Client, error) {
+// ParseMetadataDocument returns the client that the document at a URL describes. Members and grant
+// types that it does not know are ignored. schemes are private-use ones without a dot that the
+// operator allows to such clients. The error is for people to read.
+func ParseMetadataDocument(address string, text []byte, schemes []string) (*Client, error) {
 	var m clientMetadata
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, errors.New("it is not a JSON object with the members of RFC 7591")
@@ -99,7 +136,7 @@ func ParseMetadataDocument(address string, text []byte) (*Client, error) {
 	switch {
 	case m.ClientID != address:
 		return nil, errors.New("its client_id is not its address")
-	case m.Secret != nil || m.SecretExpires != nil:
+	case isThere(m.Secret) || isThere(m.SecretExpires):
 		return nil, errors.New("it must not have a client_secret")
 	}
 	c, err := m.client()
@@ -107,23 +144,27 @@ func ParseMetadataDocument(address string, text []byte) (*Client, error) {
 		return nil, err
 	}
 	c.ID, c.Options.MetadataURL = StoredClientID(address), address
-	switch m.AuthMethod {
-	case "", "none":
-		c.Public = true
-	case "private_key_jwt":
-		if err := m.setKeys(c); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, errors.New("its token_endpoint_auth_method must be none or private_key_jwt")
+	if err := m.setMethods(c); err != nil {
+		return nil, err
 	}
 	if isSameHost(m.URI, address) {
 		c.URI = m.URI
 	}
-	if err := c.CheckRegistration(); err != nil {
-		return nil, err
+	return c, m.check(c, schemes)
+}
+
+// setMethods has the client of a document authenticate as that says: by nothing, by its keys, or by
+// either as it likes, since it may list several methods.
+func (m *clientMetadata) setMethods(c *Client) error {
+	methods := append([]string{cmp.Or(m.AuthMethod, methodNone)}, m.AuthMethods...)
+	c.Public = slices.Contains(methods, methodNone)
+	if slices.Contains(methods, methodKey) {
+		return m.setKeys(c)
 	}
-	return c, c.CheckNewName()
+	if !c.Public {
+		return errors.New("its token_endpoint_auth_method must be none or private_key_jwt")
+	}
+	return nil
 }
 
 // isSameHost reports whether a page about a client may be linked: the host of its client_id has it.
@@ -158,6 +199,24 @@ func (c *Client) IsSame(described *Client) bool {
 	_, changed := c.Describe(described)
 	return !changed && c.Name == described.Name && c.URI == described.URI &&
 		c.Grants == described.Grants
+}
+
+// How long the stored description of a client is good while its document cannot be fetched, and how
+// old MetadataFetched may become before it is stored again.
+const (
+	metadataHolds  = 30 * 24 * time.Hour
+	metadataStored = 24 * time.Hour
+)
+
+// Holds reports whether c, as it is stored, is good at now without its document: people have
+// consented to it, and the document said the same not long ago. Its host may refuse some networks.
+func (c *Client) Holds(now time.Time) bool {
+	return c != nil && now.Sub(time.UnixMilli(c.Options.MetadataFetched)) < metadataHolds
+}
+
+// NeedsFetched reports whether MetadataFetched is to be stored again.
+func (c *Client) NeedsFetched(now time.Time) bool {
+	return now.Sub(time.UnixMilli(c.Options.MetadataFetched)) >= metadataStored
 }
 
 // ReturnsHere reports whether the redirect URI leads to a program on the user's own machine.

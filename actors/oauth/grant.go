@@ -13,7 +13,7 @@ type AuthorizationCode struct {
 	UserID        int64
 	RedirectURI   string // from the authorization request, byte for byte
 	Scopes        Scopes
-	DefaultScopes bool   // the request named no scope, so the token response has to name Scopes
+	DefaultScopes bool   // Scopes are not what the request named, so the token response has to name them
 	CodeChallenge string // S256 (RFC 7636 section 4.2); "" = none was sent
 	Expires       time.Time
 	Used          time.Time // zero = not used
@@ -35,6 +35,7 @@ type GrantDetails struct {
 	SID      string   `json:"sid,omitempty"`       // session ID for the client (OpenID Connect Back-Channel Logout section 2.1)
 	Nonce    string   `json:"nonce,omitempty"`     // of the authorization request; only the first id_token has it
 	Targets  Targets  `json:"targets,omitempty"`   // resources that it is for; none = this service (RFC 8707)
+	First    uint16   `json:"first,omitempty"`     // the one of Targets that the request named first; 0 = not known
 }
 
 // ACR returns the authentication context class of the sign-in; "" = it is not known.

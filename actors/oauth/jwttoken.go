@@ -25,8 +25,8 @@ type JWTAccessToken struct {
 	AuthTime int64    `json:"auth_time,omitempty"`
 	ACR      string   `json:"acr,omitempty"`
 	AMR      []string `json:"amr,omitempty"`
-	// Sealed is the same token in its other form. It carries what only this service needs, such as
-	// epochs and family.
+	// Sealed carries what only this service needs, such as epochs and family. It opens nothing by
+	// itself.
 	Sealed string `json:"gatehouse"`
 }
 
@@ -35,8 +35,8 @@ func IsJWT(token string) bool {
 	return strings.HasPrefix(token, "eyJ") && len(token) <= MaxJWTAccessToken
 }
 
-// SealedIn returns the sealed form of an access token: what a JWT carries, or the token itself. It
-// does not check that the token is genuine; "" = it cannot be.
+// SealedIn returns what a JWT carries, or a token of the other form itself. It does not check that the
+// token is genuine; "" = it cannot be.
 func SealedIn(token string) string {
 	if !IsJWT(token) {
 		return token
@@ -53,10 +53,11 @@ func SealedIn(token string) string {
 	return claims.Sealed
 }
 
-// PeekToken is PeekAccessToken for an access token of any form. It allocates for a JWT only.
+// PeekToken is PeekAccessToken for an access token as a client sends it, in any form. What a JWT
+// carries is none. It allocates for a JWT only.
 func PeekToken(token string) (id TokenID, number uint16, ok bool) {
-	if id, number, ok = PeekAccessToken(token); ok || !IsJWT(token) {
-		return id, number, ok
+	if sealed := SealedIn(token); IsJWT(token) == (formatOf(sealed) == jwtPartFormat) {
+		return PeekAccessToken(sealed)
 	}
-	return PeekAccessToken(SealedIn(token))
+	return id, 0, false
 }

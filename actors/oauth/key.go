@@ -1,6 +1,11 @@
 package oauth
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"time"
@@ -19,15 +24,12 @@ const (
 	ES256Keys   Purpose = "es256"    // sign them with ECDSA on P-256 (RFC 7518 section 3.4)
 )
 
-// Purposes has the purposes whose first key is made with the database, in the order of all lists.
-var Purposes = []Purpose{TokenKeys, FormKeys, BrowserKeys, ClusterKeys}
+// Purposes has all purposes in the order of all lists. The first key of each is made with the
+// database.
+var Purposes = []Purpose{TokenKeys, FormKeys, BrowserKeys, ClusterKeys, RS256Keys, ES256Keys}
 
-// SigningPurposes has those whose first key is made when it is needed. In all lists they come after
-// Purposes. Their keys are pairs: others know the public half.
+// SigningPurposes has those whose keys are pairs: others know the public half.
 var SigningPurposes = []Purpose{RS256Keys, ES256Keys}
-
-// AllPurposes has all purposes in the order of all lists.
-var AllPurposes = slices.Concat(Purposes, SigningPurposes)
 
 // IsSigning reports whether p is one of SigningPurposes.
 func (p Purpose) IsSigning() bool { return slices.Contains(SigningPurposes, p) }
@@ -77,5 +79,26 @@ type KeyRotation struct {
 
 	Private string    // of a signing key
 	Starts  time.Time // of a signing key: its first use
-	First   bool      // of a signing key: only if there is none
+}
+
+// rsaBits is the length of RSA keys (RFC 7518 section 3.3 asks for 2048 at least).
+const rsaBits = 2048
+
+// NewPrivateKey returns a new key pair in the form of Key.Private. An RSA key may take a second.
+func NewPrivateKey(purpose Purpose) (string, error) {
+	var private any
+	var err error
+	if purpose == RS256Keys {
+		private, err = rsa.GenerateKey(rand.Reader, rsaBits)
+	} else {
+		private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make %s key: %w", purpose, err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return "", fmt.Errorf("encode %s key: %w", purpose, err)
+	}
+	return string(der), nil
 }

@@ -1,17 +1,21 @@
 package oauth
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "encoding/json"
 
-// metadata is the metadata document of RFC 8414 section 2.
+// metadata is the metadata document of the authorization server (RFC 8414 section 2) and of the
+// OpenID provider (OpenID Connect Discovery section 3, RP-Initiated Logout section 2.1, Back-Channel
+// Logout section 2.1).
 type metadata struct {
 	Issuer                   string   `json:"issuer"`
 	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
 	TokenEndpoint            string   `json:"token_endpoint"`
 	RevocationEndpoint       string   `json:"revocation_endpoint"`
 	IntrospectionEndpoint    string   `json:"introspection_endpoint"`
+	DeviceEndpoint           string   `json:"device_authorization_endpoint"`
+	RegistrationEndpoint     string   `json:"registration_endpoint,omitempty"`
+	UserInfoEndpoint         string   `json:"userinfo_endpoint"`
+	JWKSURI                  string   `json:"jwks_uri"`
+	EndSession               string   `json:"end_session_endpoint"`
 	ScopesSupported          []string `json:"scopes_supported"`
 	ResponseTypes            []string `json:"response_types_supported"`
 	ResponseModes            []string `json:"response_modes_supported"`
@@ -19,48 +23,84 @@ type metadata struct {
 	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
 	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
+	TokenAuthAlgs            []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	RevocationAuthAlgs       []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
+	IntrospectionAuthAlgs    []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
 	ChallengeMethods         []string `json:"code_challenge_methods_supported"`
 	Prompts                  []string `json:"prompt_values_supported"`
 	Iss                      bool     `json:"authorization_response_iss_parameter_supported"`
-	DeviceEndpoint           string   `json:"device_authorization_endpoint,omitempty"`
-	TokenAuthAlgs            []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
-	RevocationAuthAlgs       []string `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
-	IntrospectionAuthAlgs    []string `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"`
-	RegistrationEndpoint     string   `json:"registration_endpoint,omitempty"`
 	MetadataDocuments        bool     `json:"client_id_metadata_document_supported,omitempty"`
+	SubjectTypes             []string `json:"subject_types_supported"`
+	IDTokenAlgs              []string `json:"id_token_signing_alg_values_supported"`
+	ACRValues                []string `json:"acr_values_supported"`
+	ClaimTypes               []string `json:"claim_types_supported"`
+	Claims                   []string `json:"claims_supported"`
+	ClaimsParameter          bool     `json:"claims_parameter_supported"`
+	RequestParameter         bool     `json:"request_parameter_supported"`
+	RequestURI               bool     `json:"request_uri_parameter_supported"` // true if it is missing
+	BackchannelLogout        bool     `json:"backchannel_logout_supported"`
+	BackchannelSID           bool     `json:"backchannel_logout_session_supported"`
 }
 
-// Features are what the metadata tells of while a client is registered for it, or while the
-// operator has turned it on. The zero value is none of it.
-type Features struct {
-	DeviceCodes bool // RFC 8628
-	Keys        bool // clients authenticate with keys (RFC 7523)
-	// MetadataDocuments says that a client_id may be the URL of a client-id metadata document.
-	MetadataDocuments bool
-	Registration      bool // clients may register themselves (RFC 7591)
+// Claims are the names of all claims that id_tokens and userinfo may have.
+var Claims = []string{
+	"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash",
+	"name", "preferred_username", "picture", "gender", "birthdate", "updated_at",
+	"email", "email_verified", "phone_number", "phone_number_verified", "address",
 }
 
-// FeaturesOf returns what a client is registered for.
-func FeaturesOf(c *Client) Features {
-	if c.Disabled {
-		return Features{}
+// ACR is the authentication context class of every sign-in: one factor (OpenID Connect Core section
+// 2).
+const ACR = "1"
+
+// IDTokenAlgs are the algorithms that id_tokens can be signed with, the default first (OpenID Connect
+// Registration section 2).
+var IDTokenAlgs = []string{"RS256", "ES256"}
+
+// Metadata returns the metadata of the service as JSON. It says what the service can do, whatever
+// clients are registered for. issuer is the service's base URL without a trailing slash. registration
+// says that clients may register themselves (RFC 7591), and documents that a client_id may be the URL
+// of a client-id metadata document.
+func Metadata(issuer string, registration, documents bool) []byte {
+	introspection := []string{methodBasic, methodPost, methodKey}
+	methods := []string{methodBasic, methodPost, methodNone, methodKey}
+	m := metadata{
+		Issuer:                   issuer,
+		AuthorizationEndpoint:    issuer + "/oauth/authorize",
+		TokenEndpoint:            issuer + "/oauth/token",
+		RevocationEndpoint:       issuer + "/oauth/revoke",
+		IntrospectionEndpoint:    issuer + "/oauth/introspect",
+		DeviceEndpoint:           issuer + "/oauth/device_authorization",
+		UserInfoEndpoint:         issuer + "/oauth/userinfo",
+		JWKSURI:                  issuer + "/oauth/jwks",
+		EndSession:               issuer + "/oauth/logout",
+		ScopesSupported:          GrantableScopes.Names(),
+		ResponseTypes:            []string{"code"},
+		ResponseModes:            []string{"query", "form_post"},
+		GrantTypes:               AllGrants.Names(),
+		TokenAuthMethods:         methods,
+		RevocationAuthMethods:    methods,
+		IntrospectionAuthMethods: introspection,
+		TokenAuthAlgs:            AssertionAlgs,
+		RevocationAuthAlgs:       AssertionAlgs,
+		IntrospectionAuthAlgs:    AssertionAlgs,
+		ChallengeMethods:         []string{"S256"},
+		Prompts:                  []string{"none", "login", "consent", "select_account"},
+		Iss:                      true,
+		MetadataDocuments:        documents,
+		SubjectTypes:             []string{"public"},
+		IDTokenAlgs:              IDTokenAlgs,
+		ACRValues:                []string{ACR},
+		ClaimTypes:               []string{"normal"},
+		Claims:                   Claims,
+		BackchannelLogout:        true,
+		BackchannelSID:           true,
 	}
-	return Features{DeviceCodes: c.Grants.Contains(DeviceCodeGrant), Keys: c.HasKeys()}
-}
-
-// With returns the features of both.
-func (f Features) With(other Features) Features {
-	return Features{
-		DeviceCodes:       f.DeviceCodes || other.DeviceCodes,
-		Keys:              f.Keys || other.Keys,
-		MetadataDocuments: f.MetadataDocuments || other.MetadataDocuments,
-		Registration:      f.Registration || other.Registration,
+	if registration {
+		m.RegistrationEndpoint = issuer + "/oauth/register"
 	}
+	return encode(m)
 }
-
-// Metadata returns the authorization server metadata as JSON (RFC 8414). issuer is the server's
-// base URL without a trailing slash.
-func Metadata(issuer string, f Features) []byte { return encode(newMetadata(issuer, f)) }
 
 func encode(document any) []byte {
 	text, err := json.Marshal(document)
@@ -68,43 +108,4 @@ func encode(document any) []byte {
 		panic(err) // never: strings and lists of strings can be encoded
 	}
 	return text
-}
-
-func newMetadata(issuer string, f Features) metadata {
-	secret := []string{"client_secret_basic", "client_secret_post"}
-	m := metadata{
-		Issuer:                   issuer,
-		AuthorizationEndpoint:    issuer + "/oauth/authorize",
-		TokenEndpoint:            issuer + "/oauth/token",
-		RevocationEndpoint:       issuer + "/oauth/revoke",
-		IntrospectionEndpoint:    issuer + "/oauth/introspect",
-		ScopesSupported:          InterfaceScopes.Names(),
-		ResponseTypes:            []string{"code"},
-		ResponseModes:            []string{"query"},
-		GrantTypes:               (AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant).Names(),
-		TokenAuthMethods:         append(secret, "none"),
-		RevocationAuthMethods:    append(secret, "none"),
-		IntrospectionAuthMethods: secret,
-		ChallengeMethods:         []string{"S256"},
-		Prompts:                  []string{"none", "login", "consent"},
-		Iss:                      true,
-	}
-	if f.DeviceCodes {
-		m.DeviceEndpoint = issuer + "/oauth/device_authorization"
-		m.GrantTypes = append(m.GrantTypes, DeviceCodeGrant.String())
-	}
-	if f.Keys {
-		for _, methods := range []*[]string{
-			&m.TokenAuthMethods, &m.RevocationAuthMethods, &m.IntrospectionAuthMethods,
-		} {
-			*methods = append(slices.Clip(*methods), "private_key_jwt")
-		}
-		m.TokenAuthAlgs = AssertionAlgs
-		m.RevocationAuthAlgs, m.IntrospectionAuthAlgs = AssertionAlgs, AssertionAlgs
-	}
-	if f.Registration {
-		m.RegistrationEndpoint = issuer + "/oauth/register"
-	}
-	m.MetadataDocuments = f.MetadataDocuments
-	return m
 }

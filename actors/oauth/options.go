@@ -32,7 +32,7 @@ func (c *Client) checkOptions() *RegistrationError {
 		return &RegistrationError{"resources", "a client can be restricted to at most 20"}
 	}
 	for i, uri := range o.PostLogoutRedirectURIs {
-		if err := checkPostLogoutURI(uri, c.Public); err != nil {
+		if err := CheckRedirectURI(uri, c.Public); err != nil {
 			return &RegistrationError{"post_logout_redirect_uris", err.Error()}
 		}
 		if slices.Contains(o.PostLogoutRedirectURIs[:i], uri) {
@@ -59,9 +59,9 @@ func (c *Client) checkOptions() *RegistrationError {
 func (c *Client) checkKeys() *RegistrationError {
 	o := &c.Options
 	switch {
-	case c.Public && o.JWKS != "":
+	case c.Public && o.JWKS != "" && o.MetadataURL == "":
 		return &RegistrationError{"jwks", "a public client has no keys"}
-	case c.Public && o.JWKSURI != "":
+	case c.Public && o.JWKSURI != "" && o.MetadataURL == "":
 		return &RegistrationError{"jwks_uri", "a public client has no keys"}
 	case o.JWKS != "" && o.JWKSURI != "":
 		return &RegistrationError{"jwks_uri", "a client has jwks or jwks_uri, not both"}
@@ -76,10 +76,6 @@ func (c *Client) checkKeys() *RegistrationError {
 	}
 	return nil
 }
-
-// checkPostLogoutURI applies the rules of redirect URIs. The response to a logout adds nothing but
-// state.
-func checkPostLogoutURI(uri string, public bool) error { return CheckRedirectURI(uri, public) }
 
 // checkServerURL returns an error for operators to read, unless uri is the URL of a server: https,
 // or http on 127.0.0.1, [::1] or localhost. It must have no fragment and no user information.

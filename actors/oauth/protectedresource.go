@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"encoding/json"
 	"net/url"
 	"strings"
 )
@@ -21,16 +20,9 @@ func NewProtectedResource(uri, issuer string, scopes []string) *ProtectedResourc
 		ScopesSupported: scopes, BearerMethods: []string{"header"}}
 }
 
-// OwnResourceMetadata returns the document of the APIs of the service at issuer, as JSON. userinfo
-// takes tokens in a body as well.
+// OwnResourceMetadata returns the document of the APIs of the service at issuer, as JSON.
 func OwnResourceMetadata(issuer string) []byte {
-	own := NewProtectedResource(issuer, issuer, GrantableScopes.Names())
-	own.BearerMethods = []string{"header", "body"}
-	document, err := json.Marshal(own)
-	if err != nil {
-		panic(err) // never: strings and lists of strings can be encoded
-	}
-	return document
+	return encode(NewProtectedResource(issuer, issuer, GrantableScopes.Names()))
 }
 
 // ResourceMetadataURL returns where the document of the resource at uri is found (RFC 9728 section

@@ -12,10 +12,10 @@ import (
 // longestRedirectURI is the maximum length of a registered redirect URI, in bytes.
 const longestRedirectURI = 2000
 
-// CheckRedirectURI returns an error for people to read, unless uri may be registered. It must be
-// absolute, with the scheme https, or http on 127.0.0.1, [::1] or localhost, or for a public client
-// a private-use scheme with a dot (RFC 8252 section 7). It must have no fragment (RFC 6749 section
-// 3.1.2), user information or wildcard.
+// CheckRedirectURI returns an error for people to read, unless an operator may register uri. It must
+// be absolute, with the scheme https, or http on 127.0.0.1, [::1] or localhost, or for a public
+// client a private-use scheme (RFC 8252 section 7), which is none that browsers and systems act on.
+// It must have no fragment (RFC 6749 section 3.1.2), user information or wildcard.
 func CheckRedirectURI(uri string, public bool) error {
 	if err := checkURICharacters(uri); err != nil {
 		return err
@@ -39,14 +39,69 @@ func CheckRedirectURI(uri string, public bool) error {
 		return checkHost(u)
 	case u.Scheme == "http":
 		return checkLocal(u)
-	case !strings.Contains(u.Scheme, "."):
-		return errors.New("its scheme must be https, http on loopback, or a private-use scheme with a dot, such as com.example.app:/callback")
+	case isActedOn(u.Scheme):
+		return errors.New("its scheme is one that browsers or systems act on: use https, http on loopback, or a scheme of the app's own, such as com.example.app:/callback")
 	case !public:
 		return errors.New("a private-use scheme is for public clients only")
 	case !strings.HasPrefix(u.Path, "/") && u.Host == "":
 		return errors.New("it must have a path after the scheme, such as com.example.app:/callback")
 	}
 	return nil
+}
+
+// isActedOn reports whether browsers or operating systems do something of their own with URIs of a
+// scheme, so that no app can have it.
+func isActedOn(scheme string) bool {
+	switch scheme {
+	case "http", "https", "javascript", "data", "file", "blob", "vbscript", "about", "ftp", "ws", "wss",
+		"intent", "view-source", "search-ms":
+		return true
+	}
+	return strings.HasPrefix(scheme, "ms-")
+}
+
+// ownSchemes are schemes without a dot that apps use which register themselves.
+var ownSchemes = []string{"cursor", "vscode", "vscode-insiders", "windsurf", "zed"}
+
+// CheckRedirectScheme returns an error for people to read, unless clients that register themselves
+// may be allowed a private-use scheme.
+func CheckRedirectScheme(scheme string) error {
+	isOther := func(r rune) bool {
+		return r >= 0x80 || !digit(byte(r)) && !letter(byte(r)) && !strings.ContainsRune("+-.", r)
+	}
+	switch {
+	case scheme == "" || !letter(scheme[0]) || strings.ContainsFunc(scheme, isOther) ||
+		scheme != strings.ToLower(scheme):
+		return errors.New("must be the name of a scheme in lower case, such as myapp")
+	case isActedOn(scheme):
+		return errors.New("is a scheme that browsers or systems act on")
+	}
+	return nil
+}
+
+// checkOwnScheme returns an error for people to read, unless a client may register uri for itself: a
+// scheme without a dot must be one of ownSchemes or of more, with an authority. CheckRedirectURI has
+// accepted uri.
+func checkOwnScheme(uri string, more []string) error {
+	scheme, rest, _ := strings.Cut(uri, ":")
+	switch {
+	case scheme == "https" || scheme == "http" || strings.Contains(scheme, "."):
+		return nil
+	case !slices.Contains(ownSchemes, scheme) && !slices.Contains(more, scheme):
+		return errors.New("its scheme has no dot, and is none that the operator allows to clients that register themselves")
+	case !strings.HasPrefix(rest, "//"):
+		return errors.New("it must begin with " + scheme + "://")
+	}
+	return nil
+}
+
+// PrivateScheme returns the scheme of a registered redirect URI; "" = it is https or http.
+func PrivateScheme(uri string) string {
+	scheme, _, _ := strings.Cut(uri, ":")
+	if scheme == "https" || scheme == "http" {
+		return ""
+	}
+	return scheme
 }
 
 // checkURICharacters returns an error for characters that RFC 3986 does not allow, for fragments

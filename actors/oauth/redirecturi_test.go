@@ -22,7 +22,7 @@ var registrable = []string{
 }
 
 var privateUse = []string{"com.example.app:/cb", "com.example.app://cb",
-	"com.example.app:///cb?x=1"}
+	"com.example.app:///cb?x=1", "app:/cb", "myapp://cb", "cursor://anysphere.cursor-mcp/oauth/callback"}
 
 var rejected = []string{
 	"", "app.example/cb", "/cb", "//app.example/cb", "https:", "https:///cb",
@@ -42,7 +42,9 @@ var rejected = []string{
 	"http://localhost.evil.example/cb",
 	"http://127.0.0.1.evil.example/cb", "http://[::2]/cb", "http://0x7f000001/cb",
 	"http://LOCALHOST/cb",
-	"javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "app:/cb", "myapp://cb",
+	"javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "blob://x",
+	"vbscript:/x", "about:/x", "ftp://x/y", "ws://x/y", "wss://x/y", "intent://x", "view-source://x",
+	"ms-settings://x", "search-ms://x", "Cursor://x", "cursor:cb",
 	"urn:ietf:wg:oauth:2.0:oob",
 	"com.example.app:cb", "com.example.app://user@host/cb",
 	"https://app.example/" + strings.Repeat("a", 2000),

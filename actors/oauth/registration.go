@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -79,10 +80,10 @@ func (c *Client) checkRedirectURIs() *RegistrationError {
 	}
 	for i, uri := range c.RedirectURIs {
 		if err := CheckRedirectURI(uri, c.Public); err != nil {
-			return &RegistrationError{field, err.Error()}
+			return atIndex(field, i, err.Error())
 		}
 		if slices.Contains(c.RedirectURIs[:i], uri) {
-			return &RegistrationError{field, "each must be different"}
+			return atIndex(field, i, "it is there twice")
 		}
 	}
 	if c.Grants.Contains(AuthorizationCodeGrant) && len(c.RedirectURIs) == 0 {
@@ -94,6 +95,11 @@ func (c *Client) checkRedirectURIs() *RegistrationError {
 			"it needs a redirect URI on http://127.0.0.1 or http://[::1]"}
 	}
 	return nil
+}
+
+// atIndex returns the error of an item of a list, counted from 0.
+func atIndex(field string, index int, message string) *RegistrationError {
+	return &RegistrationError{field, "at index " + strconv.Itoa(index) + ", " + message}
 }
 
 func (c *Client) checkGrants() *RegistrationError {

@@ -204,9 +204,29 @@ func resourceKey(uri string) string {
 	return uri[:start] + strings.ToLower(u.Host) + rest
 }
 
-var errTarget = &Error{Code: InvalidTarget,
-	Description: "The resource is unknown, or the client may not ask for it.",
-	Hint:        "Send the URI of a registered resource, or leave resource out."}
+// targetFault returns an error about a resource, which it names if that is a proper URI.
+func targetFault(uri, what, hint string) *Error {
+	name := "The resource "
+	if CheckResourceURI(uri) == nil {
+		name += uri + " "
+	}
+	return &Error{Code: InvalidTarget, Description: name + what + ".", Hint: hint}
+}
+
+// unknownScope returns the error about a name that is no scope of what c asks for. It says which
+// resource has it.
+func (r *Resources) unknownScope(name string, c *Client) *Error {
+	if len(name) > longestScopeName {
+		return errUnknownScope
+	}
+	for _, resource := range r.All() {
+		if slices.Contains(resource.Scopes, name) && c.mayReach(&resource) {
+			return invalidScope("The scope "+name+" belongs to the resource "+resource.URI+".",
+				"Send the parameter resource="+resource.URI+" as well, or leave the scope out.")
+		}
+	}
+	return invalidScope("The scope "+name+" is unknown.", errUnknownScope.Hint)
+}
 
 // number returns the number of the resource that c may ask for at uri; false = there is none.
 func (r *Resources) number(uri string, c *Client) (uint16, bool) {
@@ -234,14 +254,15 @@ func (c *Client) names(r *Resource) bool {
 }
 
 // Resolve returns the resources with these URIs, with those of the named scopes that each has. The
-// error is InvalidTarget for a resource that c may not ask for, and InvalidScope for a name that no
-// resource has.
+// error is InvalidTarget for a resource that c may not ask for, and InvalidScope for a name that none
+// of them has. For a client that registered itself such a name is left out.
 func (r *Resources) Resolve(c *Client, uris, names []string) (Targets, *Error) {
 	var t Targets
 	for _, uri := range uris {
 		number, ok := r.number(uri, c)
 		if !ok {
-			return nil, errTarget
+			return nil, targetFault(uri, "is unknown, or the client may not ask for it",
+				"Send the URI of a registered resource, or leave resource out.")
 		}
 		if !slices.ContainsFunc(t, func(known Target) bool { return known.Resource == number }) {
 			t = append(t, Target{Resource: number})
@@ -259,8 +280,8 @@ func (r *Resources) Resolve(c *Client, uris, names []string) (Targets, *Error) {
 			t[i].Scopes |= bit
 			found = found || bit != 0
 		}
-		if !found {
-			return nil, errUnknownScope
+		if !found && !c.Options.SelfRegistered {
+			return nil, r.unknownScope(name, c)
 		}
 	}
 	if len(t) == 1 && t[0].Resource == OwnResource {
@@ -282,6 +303,30 @@ func (r *Resources) bit(number uint16, name string) uint16 {
 	return 1 << i
 }
 
+// First returns the part of granted for one resource, which the authorization request has named
+// first: what a refresh is for that names none.
+func (r *Resources) First(granted *GrantDetails, c *Client) Targets {
+	known := r.reached(granted.Targets, c)
+	if len(known) == 0 {
+		return granted.Targets // which Narrow refuses
+	}
+	if first, ok := known.find(granted.First); ok {
+		return Targets{first}
+	}
+	return known[:1]
+}
+
+// reached returns the part of t that is registered and that c may ask for.
+func (r *Resources) reached(t Targets, c *Client) (reached Targets) {
+	for _, target := range t {
+		resource := r.byNumber[target.Resource]
+		if target.Resource == OwnResource || resource != nil && c.mayReach(resource) {
+			reached = append(reached, target)
+		}
+	}
+	return reached
+}
+
 // Narrow returns the part of granted that c asks for at the token endpoint: the resources with
 // these URIs, or all of them, with the named scopes, or all of them if names is nil. Resources that
 // were deleted since, or that the client may no longer ask for, are left out. The error is
@@ -292,26 +337,23 @@ func (r *Resources) Narrow(granted Targets, c *Client, uris, names []string) (Ta
 		return nil, fault
 	}
 	if len(granted) == 0 {
-		if len(asked) > 0 {
-			return nil, errNotGranted
+		switch {
+		case len(asked) > 0:
+			return nil, notGranted(uris[0])
+		case len(names) > 0 && !c.Options.SelfRegistered:
+			return nil, r.unknownScope(names[0], c)
 		}
 		return nil, nil
 	}
 	if len(uris) > 0 && len(asked) == 0 {
 		asked = Targets{{Resource: OwnResource}}
 	}
-	var t Targets
-	for _, target := range granted {
-		resource := r.byNumber[target.Resource]
-		if target.Resource == OwnResource || resource != nil && c.mayReach(resource) {
-			t = append(t, target)
-		}
-	}
+	t := r.reached(granted, c)
 	if len(uris) > 0 {
 		for i := range asked {
 			target, ok := t.find(asked[i].Resource)
 			if !ok {
-				return nil, errNotGranted
+				return nil, notGranted(r.URIs(asked[i : i+1])[0])
 			}
 			asked[i] = target
 		}
@@ -324,11 +366,11 @@ func (r *Resources) Narrow(granted Targets, c *Client, uris, names []string) (Ta
 	if names == nil {
 		return t, nil
 	}
-	return r.narrowScopes(t, names)
+	return r.narrowScopes(t, c, names)
 }
 
 // narrowScopes returns t with the named scopes only, each of which must be granted.
-func (r *Resources) narrowScopes(t Targets, names []string) (Targets, *Error) {
+func (r *Resources) narrowScopes(t Targets, c *Client, names []string) (Targets, *Error) {
 	narrow := slices.Clone(t)
 	for i := range narrow {
 		narrow[i].Scopes = 0
@@ -340,20 +382,20 @@ func (r *Resources) narrowScopes(t Targets, names []string) (Targets, *Error) {
 			narrow[i].Scopes |= bit
 			found = found || bit != 0
 		}
-		if !found {
+		if !found && !c.Options.SelfRegistered {
 			return nil, errScopeNotGranted
 		}
 	}
 	return narrow, nil
 }
 
-var (
-	errNotGranted = &Error{Code: InvalidTarget,
-		Description: "The resource is not among those of the grant.",
-		Hint:        "Send resources of the authorization request only, or leave resource out."}
-	errScopeNotGranted = invalidScope("The scope is more than the user granted.",
-		"Request granted scopes only, or leave scope out.")
-)
+func notGranted(uri string) *Error {
+	return targetFault(uri, "is not among those of the grant",
+		"Send resources of the authorization request only, or leave resource out.")
+}
+
+var errScopeNotGranted = invalidScope("The scope is more than the user granted.",
+	"Request granted scopes only, or leave scope out.")
 
 // OfClient returns the resources that a client may have tokens for without a user, with the named
 // scopes: those that the operator has named for it.
@@ -364,9 +406,9 @@ func (r *Resources) OfClient(c *Client, uris, names []string) (Targets, *Error) 
 	}
 	for _, target := range t {
 		if target.Resource != OwnResource && !c.names(r.byNumber[target.Resource]) {
-			return nil, &Error{Code: InvalidTarget,
-				Description: "The client is not registered for this resource.",
-				Hint:        "Ask the operator to register the resource for the client."}
+			return nil, targetFault(r.byNumber[target.Resource].URI,
+				"is none that the client is registered for",
+				"Ask the operator to register the resource for the client.")
 		}
 	}
 	return t, nil
@@ -375,7 +417,19 @@ func (r *Resources) OfClient(c *Client, uris, names []string) (Targets, *Error) 
 // Has reports whether a resource with the URI is registered, or this service has it.
 func (r *Resources) Has(uri string) bool {
 	key := resourceKey(uri)
-	return key == r.own || r.byKey[key] != nil
+	return key == r.own || key == resourceKey(r.userInfo()) || r.byKey[key] != nil
+}
+
+func (r *Resources) userInfo() string { return r.issuer + "/oauth/userinfo" }
+
+// Audience returns the URIs that a token for t with scopes is for. One with the scope openid is for
+// userinfo as well, and for nothing else here unless t has this service.
+func (r *Resources) Audience(t Targets, scopes Scopes) []string {
+	uris := r.URIs(t)
+	if t.AreForeign() && scopes.Contains(OpenID) {
+		uris = append(uris, r.userInfo())
+	}
+	return uris
 }
 
 // All returns all resources, sorted by number.
@@ -472,8 +526,10 @@ func (r *Resources) Reaches(t Targets) (all []Reach) {
 }
 
 // splitScopes parses a scope parameter that may name scopes of resources. names has those that are
-// no scopes of this service.
-func splitScopes(s string) (own Scopes, names []string, err *Error) {
+// no scopes of this service. ok is false if there is a superfluous space or a malformed name, which
+// are left out.
+func splitScopes(s string) (own Scopes, names []string, ok bool) {
+	ok = true
 	for rest, more := s, s != ""; more; {
 		var name string
 		name, rest, more = strings.Cut(rest, " ")
@@ -482,12 +538,18 @@ func splitScopes(s string) (own Scopes, names []string, err *Error) {
 		case scope != 0:
 			own |= scope
 		case !isScopeName(name):
-			return 0, nil, errUnknownScope
+			ok = false
 		case !slices.Contains(names, name):
 			names = append(names, name)
 		}
 	}
-	return own, names, nil
+	return own, names, ok
+}
+
+// Asks reports whether a scope parameter names these scopes and no others.
+func Asks(scope string, scopes Scopes, resourceScopes []string) bool {
+	own, names, ok := splitScopes(scope)
+	return ok && own == scopes && len(names) == len(resourceScopes)
 }
 
 // ScopeText returns scopes and names separated by spaces.

@@ -49,31 +49,6 @@ func TestErrorStatus(t *testing.T) {
 	}
 }
 
-func TestMetadata(t *testing.T) {
-	var document map[string]any
-	if err := json.Unmarshal(oauth.Metadata("https://id.example", oauth.Features{}), &document); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"issuer":                                         `"https://id.example"`,
-		"authorization_endpoint":                         `"https://id.example/oauth/authorize"`,
-		"token_endpoint":                                 `"https://id.example/oauth/token"`,
-		"revocation_endpoint":                            `"https://id.example/oauth/revoke"`,
-		"introspection_endpoint":                         `"https://id.example/oauth/introspect"`,
-		"scopes_supported":                               `["view-user","detail-user","server-operations"]`,
-		"response_types_supported":                       `["code"]`,
-		"grant_types_supported":                          `["authorization_code","refresh_token","client_credentials"]`,
-		"token_endpoint_auth_methods_supported":          `["client_secret_basic","client_secret_post","none"]`,
-		"introspection_endpoint_auth_methods_supported":  `["client_secret_basic","client_secret_post"]`,
-		"code_challenge_methods_supported":               `["S256"]`,
-		"authorization_response_iss_parameter_supported": `true`,
-	} {
-		if got, _ := json.Marshal(document[name]); string(got) != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
-}
-
 // TestResponsesAllocateNothing writes responses into a buffer that is large enough.
 func TestResponsesAllocateNothing(t *testing.T) {
 	now, buffer := time.Unix(1_800_000_000, 0), make([]byte, 0, 1024)

@@ -97,19 +97,29 @@ const (
 	methodKey   = "private_key_jwt"
 )
 
-// ParseRegistration returns the client that a registration request describes (RFC 7591 section
-// 3.1), without an ID, and how it authenticates. Members that it does not know are ignored. With
-// RegistrationOpen, the client gets no secret: it is public unless it has keys.
-func ParseRegistration(text []byte, mode RegistrationMode) (c *Client, method string, fault *Error) {
+// Registration is what a registration request asks for.
+type Registration struct {
+	Client *Client // without an ID
+	method string  // by which it authenticates
+	kind   string  // application_type; "" = it says nothing
+}
+
+// ParseRegistration returns what a registration request asks for (RFC 7591 section 3.1). Members that
+// it does not know are ignored. With RegistrationOpen, a client that has a secret or keys must use
+// PKCE all the same. schemes are private-use ones without a dot that the operator allows.
+func ParseRegistration(
+	text []byte, mode RegistrationMode, schemes []string,
+) (*Registration, *Error) {
 	if len(text) > LongestRegistration {
-		return nil, "", invalidMetadata("The request is larger than 5 KiB.",
+		return nil, invalidMetadata("The request is larger than 5 KiB.",
 			"Leave out members that are not needed.")
 	}
 	var r registration
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, "", unreadable(err)
+		return nil, unreadable(err)
 	}
 	c, err := r.client()
+	method := ""
 	if err == nil {
 		method, err = r.authentication(c, mode)
 	}
@@ -117,10 +127,14 @@ func ParseRegistration(text []byte, mode RegistrationMode) (c *Client, method st
 		err = r.setOptions(c)
 	}
 	if err != nil {
-		return nil, "", invalidMetadata("The client's metadata are not valid.",
-			"Correct the request: "+err.Error()+".")
+		return nil, invalidMetadata("The client's metadata are not valid: "+err.Error()+".",
+			"Correct the request.")
 	}
-	return c, method, c.checkSelfRegistration(method)
+	checked := *c
+	if method == methodBasic || method == methodPost {
+		checked.Secrets = []Secret{{}} // it gets one
+	}
+	return &Registration{c, method, r.AppType}, InvalidMetadata(r.check(&checked, schemes))
 }
 
 func invalidMetadata(description, hint string) *Error {
@@ -143,38 +157,36 @@ func unreadable(err error) *Error {
 	return fault
 }
 
-// authentication has the client authenticate as it has asked for. Without a word, that is by a
-// secret (RFC 7591 section 2), or by nothing where no secret is given.
+// authentication has the client authenticate as it has asked for. Without a word, that is by nothing
+// with RegistrationOpen, and else by a secret (RFC 7591 section 2).
 func (r *registration) authentication(c *Client, mode RegistrationMode) (method string, err error) {
-	secrets := mode == RegistrationToken
 	method = r.AuthMethod
 	switch {
-	case method == "" && secrets:
-		method = methodBasic
-	case method == "":
+	case method == "" && mode == RegistrationOpen:
 		method = methodNone
+	case method == "":
+		method = methodBasic
 	}
-	switch {
-	case method == methodNone:
-		c.Public = true
-	case method == methodKey:
+	c.Public = method == methodNone
+	c.Options.RequirePKCE = mode == RegistrationOpen && !c.Public
+	switch method {
+	case methodNone, methodBasic, methodPost:
+		return method, nil
+	case methodKey:
 		return method, r.setKeys(c)
-	case !secrets:
-		return "", errors.New("its token_endpoint_auth_method must be none or private_key_jwt")
-	case method != methodBasic && method != methodPost:
-		return "", errors.New("its token_endpoint_auth_method must be none, client_secret_basic, " +
-			"client_secret_post or private_key_jwt")
 	}
-	return method, nil
+	return "", errors.New("its token_endpoint_auth_method must be none, client_secret_basic, " +
+		"client_secret_post or private_key_jwt")
 }
 
 // setOptions sets what metadata documents do not have.
 func (r *registration) setOptions(c *Client) error {
-	if r.Scope != "" { // others are scopes of resources, which need no registration
-		c.Scopes = 0
-		for _, name := range strings.Fields(r.Scope) {
-			c.Scopes |= scopeNamed(name) & GrantableScopes
-		}
+	var asked Scopes
+	for _, name := range strings.Fields(r.Scope) {
+		asked |= scopeNamed(name) & GrantableScopes
+	}
+	if asked != 0 { // others are scopes of resources, which need no registration
+		c.Scopes = asked
 	}
 	if r.IDTokenAlg != "" && !slices.Contains(IDTokenAlgs, r.IDTokenAlg) {
 		return errors.New("its id_token_signed_response_alg must be RS256 or ES256")
@@ -193,20 +205,6 @@ func (r *registration) setOptions(c *Client) error {
 	return nil
 }
 
-// checkSelfRegistration is CheckRegistration for a client that describes itself, and may get a
-// secret.
-func (c *Client) checkSelfRegistration(method string) *Error {
-	checked := *c
-	if method == methodBasic || method == methodPost {
-		checked.Secrets = []Secret{{}}
-	}
-	err := checked.CheckRegistration()
-	if err == nil {
-		err = checked.CheckNewName()
-	}
-	return InvalidMetadata(err)
-}
-
 // InvalidMetadata returns what a client that registers itself is told of a *RegistrationError; nil for
 // other errors.
 func InvalidMetadata(err error) *Error {
@@ -218,8 +216,8 @@ func InvalidMetadata(err error) *Error {
 	if field == "name" {
 		field = "client_name"
 	}
-	fault := invalidMetadata("The client's metadata are not valid.",
-		"Correct "+field+": "+wrong.Message+".")
+	fault := invalidMetadata("The member "+field+" is not valid: "+wrong.Message+".",
+		"Correct "+field+".")
 	if field == "redirect_uris" {
 		fault.Code = InvalidRedirectURI
 	}
@@ -237,6 +235,7 @@ type registered struct {
 	RedirectURIs   []string        `json:"redirect_uris"`
 	GrantTypes     []string        `json:"grant_types"`
 	ResponseTypes  []string        `json:"response_types"`
+	AppType        string          `json:"application_type,omitempty"`
 	AuthMethod     string          `json:"token_endpoint_auth_method"`
 	Scope          string          `json:"scope,omitempty"`
 	JWKS           json.RawMessage `json:"jwks,omitempty"`
@@ -245,18 +244,19 @@ type registered struct {
 	IDTokenAlg     string          `json:"id_token_signed_response_alg"`
 }
 
-// RegistrationResponse returns the response that tells a client how it was registered. secret is
-// "" if it has none.
-func RegistrationResponse(c *Client, method, secret string) []byte {
-	r := registered{
+// Response returns the response that tells the client how it was registered. secret is "" if it has
+// none.
+func (r *Registration) Response(secret string) []byte {
+	c := r.Client
+	response := registered{
 		ClientID: c.ID, Issued: c.Created.Unix(), Secret: secret, Name: c.Name, URI: c.URI,
 		RedirectURIs: c.RedirectURIs, GrantTypes: c.Grants.Names(), ResponseTypes: []string{"code"},
-		AuthMethod: method, Scope: c.Scopes.String(), JWKS: json.RawMessage(c.Options.JWKS),
-		JWKSURI: c.Options.JWKSURI, PostLogoutURIs: c.Options.PostLogoutRedirectURIs,
-		IDTokenAlg: c.IDTokenAlg(),
+		AppType: r.kind, AuthMethod: r.method, Scope: c.Scopes.String(),
+		JWKS: json.RawMessage(c.Options.JWKS), JWKSURI: c.Options.JWKSURI,
+		PostLogoutURIs: c.Options.PostLogoutRedirectURIs, IDTokenAlg: c.IDTokenAlg(),
 	}
 	if secret != "" {
-		r.SecretExpires = new(int64)
+		response.SecretExpires = new(int64)
 	}
-	return encode(r)
+	return encode(response)
 }

@@ -50,7 +50,7 @@ type Store interface {
 
 	ResourceStore
 
-	// Keys returns the keys of all purposes, in the order of AllPurposes, as they are at one moment.
+	// Keys returns the keys of all purposes, in the order of Purposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the
 	// newest first.
 	Keys(ctx context.Context, now time.Time) ([]Key, error)

@@ -11,6 +11,7 @@ import (
 // TokenKey.
 const (
 	accessTokenPrefix       = "gtat_"
+	jwtPartPrefix           = "gtjw_" // of what a JWT carries; it is no credential
 	refreshTokenPrefix      = "gtrt_"
 	authorizationCodePrefix = "gtac_"
 	clientSecretPrefix      = "gtcs_"

@@ -208,12 +208,17 @@ func (sent sentCredentials) parse(authorization string) (Credentials, *Error) {
 }
 
 // parseBasic parses an Authorization header of the Basic scheme (RFC 7617). Its two parts are
-// form-urlencoded (RFC 6749 section 2.3.1).
+// form-urlencoded (RFC 6749 section 2.3.1). Many clients forget that, so what begins with the URL of
+// a metadata document is read as it is: encoded, a URL has no colon.
 func parseBasic(authorization string) (Credentials, bool) {
 	scheme, encoded, _ := strings.Cut(authorization, " ")
 	decoded, err := base64.StdEncoding.DecodeString(strings.Trim(encoded, " "))
 	if err != nil || !strings.EqualFold(scheme, "Basic") {
 		return Credentials{}, false
+	}
+	if end := strings.LastIndexByte(string(decoded), ':'); end > 0 && IsMetadataURL(string(decoded[:end])) {
+		id, secret := string(decoded[:end]), string(decoded[end+1:])
+		return Credentials{ClientID: StoredClientID(id), Secret: secret, Basic: true}, clean(id + secret)
 	}
 	id, secret, found := strings.Cut(string(decoded), ":")
 	id, errID := url.QueryUnescape(id)

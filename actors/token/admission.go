@@ -26,7 +26,7 @@ const (
 // isLimited reports whether the requests of an access token to the endpoint are counted.
 func (e Endpoint) isLimited() bool { return int(e) < len(limitOf) }
 
-// Verdict is the decision about a bearer token at an endpoint, in the order of the checks.
+// Verdict is the decision about a bearer token at an endpoint.
 type Verdict int
 
 // The verdicts.
@@ -38,6 +38,7 @@ const (
 	UnapprovedScope                  // 403 unapproved_scope
 	Admitted                         // 200
 	TryLater                         // overloaded, or the store does not respond: 503
+	WrongAudience                    // for resources of others (RFC 8707): 401
 )
 
 // Admission is the decision about a request with a bearer token.
@@ -67,6 +68,23 @@ func (s *Service) AdmitOperator(token string, now time.Time) (_ Verdict, clientI
 		return admission.Verdict, ""
 	}
 	return admission.Verdict, x.client.record.key
+}
+
+// Audience returns the URIs that an access token is for, for an error about it; nil = it cannot be
+// said.
+func (s *Service) Audience(token string) []string {
+	_, number, ok := oauth.PeekToken(token)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.lifetime, loadTimeout)
+	defer cancel()
+	t, ok := s.openToken(token, number)
+	known, err := s.Resources(ctx)
+	if !ok || err != nil {
+		return nil
+	}
+	return known.Audience(known.Known(t.Targets()), t.Scopes)
 }
 
 // admit is Admit, and returns the session of an admitted token.

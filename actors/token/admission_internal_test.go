@@ -52,10 +52,24 @@ func newFakeStore() *fakeStore {
 
 func (s *fakeStore) Keys(context.Context, time.Time) (keys []oauth.Key, err error) {
 	for _, purpose := range oauth.Purposes {
-		keys = append(keys, oauth.Key{Purpose: purpose, Number: 1, Secret: [32]byte{1}})
+		key := oauth.Key{Purpose: purpose, Number: 1, Secret: [32]byte{1}, Made: time.Now(),
+			Starts: time.Now()}
+		if purpose.IsSigning() {
+			key.Private = fakePrivateKey()
+		}
+		keys = append(keys, key)
 	}
 	return keys, nil
 }
+
+// fakePrivateKey returns a key pair that is quick to make.
+var fakePrivateKey = sync.OnceValue(func() string {
+	private, err := oauth.NewPrivateKey(oauth.ES256Keys)
+	if err != nil {
+		panic(err)
+	}
+	return private
+})
 
 func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
 	return nil, nil
@@ -151,7 +165,7 @@ func (f *fixture) token(client string, scopes oauth.Scopes) string {
 	if scopes&oauth.UserScopes != 0 {
 		says.UserID = 7
 	}
-	return f.keys.seal(&says, time.Now())
+	return f.keys.seal(&says, false, time.Now())
 }
 
 // revoke ends a token as Service does when the store has acknowledged it.
@@ -203,7 +217,7 @@ func TestVerdicts(t *testing.T) {
 	asIs := said(func(*oauth.AccessToken) {})
 	genuine := 0
 	seal := func(change func(*oauth.AccessToken)) string {
-		return f.keys.seal(said(change), time.Now())
+		return f.keys.seal(said(change), false, time.Now())
 	}
 	for _, c := range []struct {
 		name     string

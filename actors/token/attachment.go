@@ -20,21 +20,15 @@ type attachment struct {
 }
 
 // prepare does what may wait, before anything is taken: it reads the resources that the request or
-// its grant names, makes sure that there is a key for the JWTs, and reads the user whose claims the
-// id_token has.
+// its grant names, and the user whose claims the id_token has.
 func (s *Service) prepare(ctx context.Context, c *oauth.Client, m *tokenAsk) (err error) {
-	if len(m.granted.details.Targets) > 0 || len(m.request.Resources) > 0 {
+	if len(m.granted.details.Targets) > 0 || len(m.request.Resources) > 0 ||
+		len(m.request.ResourceScopes()) > 0 {
 		if m.resources, err = s.Resources(ctx); err != nil {
 			return err
 		}
 	}
-	hasIDToken := m.granted.scopes.Contains(oauth.OpenID) && !m.granted.used
-	if hasIDToken || c.Options.JWTAccessTokens {
-		if _, err := s.signingKey(ctx, c.IDTokenAlg(), m.now); err != nil {
-			return err
-		}
-	}
-	if !hasIDToken || !c.Options.ClaimsInIDToken {
+	if !m.granted.scopes.Contains(oauth.OpenID) || m.granted.used || !c.Options.ClaimsInIDToken {
 		return nil
 	}
 	_, u, err := s.users.load(ctx, m.granted.userID)

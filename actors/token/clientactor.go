@@ -296,6 +296,9 @@ func (a *clientActor) rotate(m *rotation) {
 	}
 	f := &m.token.Family
 	a.grant(&m.tokenAsk, scopes)
+	if m.resources != nil && len(m.request.Resources) == 0 {
+		m.granted.details.Targets = m.resources.First(&f.Details, m.client)
+	}
 	targets := m.narrow(m.request.ResourceScopes())
 	if !m.granted.used && !a.reserve(&m.tokenAsk) {
 		return
@@ -309,8 +312,7 @@ func (a *clientActor) rotate(m *rotation) {
 	m.access.FamilyID = f.ID
 	m.op.AccessExpires = time.Unix(m.access.Expires, 0)
 	m.op.Refresh = m.refreshToken()
-	m.response.ShowScope = m.request.Scope == "" &&
-		(scopes != 0 || len(m.response.ResourceScopes) > 0)
+	m.response.ShowScope = !oauth.Asks(m.request.Scope, scopes, m.response.ResourceScopes)
 	a.submit(&m.clientAsk)
 }
 

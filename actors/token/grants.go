@@ -199,7 +199,7 @@ func (s *Service) obtain(
 	err := s.do(ctx, a, message)
 	if err == nil && m.result.Outcome == oauth.OutcomeDone {
 		m.access.Epochs = m.result.Epochs
-		m.response.AccessToken = s.keys.seal(&m.access, m.now)
+		m.response.AccessToken = s.keys.seal(&m.access, m.attached.accessToken != nil, m.now)
 		a.issued.Add(1)
 		a.used.Store(m.now.Unix())
 		return s.sign(m)

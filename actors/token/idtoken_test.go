@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"maps"
 	"strconv"
 	"testing"
@@ -115,13 +114,13 @@ func TestIDToken(t *testing.T) {
 	})
 }
 
-// TestNoIDTokenWithoutOpenID has a client that asks for none see no difference, and make no key.
+// TestNoIDTokenWithoutOpenID has a client that asks for none see no difference.
 func TestNoIDTokenWithoutOpenID(t *testing.T) {
 	f := openID(t, oauth.ClientOptions{ClaimsInIDToken: true}, true)
 	first := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.UserScopes)))
 	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
-	if first.IDToken+second.IDToken != "" || len(f.Keys(oauth.ES256Keys)) != 0 {
-		t.Errorf("got %q and %q, want no id_token and no key", first.IDToken, second.IDToken)
+	if first.IDToken+second.IDToken != "" {
+		t.Errorf("got %q and %q, want no id_token", first.IDToken, second.IDToken)
 	}
 }
 
@@ -247,7 +246,7 @@ func TestFullSigningQueueConsumesNothing(t *testing.T) {
 		f.wantFault(t, "refresh", f.refreshRequest(first.RefreshToken), oauth.TemporarilyUnavailable)
 	}
 	f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.ViewUser))) // it needs no signature
-	if _, err := f.Sign(t.Context(), "ES256", "JWT", said{}); err != nil {
+	if _, err := f.Sign("ES256", "JWT", said{}); err != nil {
 		t.Errorf("one client fills the queue of all: %v", err)
 	}
 	release()
@@ -271,19 +270,4 @@ func TestReusedCodeNeedsNoSignature(t *testing.T) {
 	defer f.FillSigner(f.client.ID)()
 	f.wantFault(t, "reused", f.codeRequest(code), oauth.InvalidGrant)
 	f.wantVerdict(t, "after reuse", first.AccessToken, token.TokenInvalid)
-}
-
-// TestFirstKeyFails redeems a code while no key can be made, and again.
-func TestFirstKeyFails(t *testing.T) {
-	f := openID(t, oauth.ClientOptions{}, false)
-	code := f.codeFor(t, oauth.OpenID)
-	f.store.keysError = errors.New("disk")
-	f.wantFault(t, "without a key", f.codeRequest(code), oauth.TemporarilyUnavailable)
-	f.store.keysError = nil
-	if got := f.mustToken(t, f.codeRequest(code)); got.IDToken == "" {
-		t.Error("got no id_token")
-	}
-	if got := len(f.Keys(oauth.ES256Keys)); got != 1 {
-		t.Errorf("got %d keys, want 1", got)
-	}
 }

@@ -23,7 +23,7 @@ func (s *Service) accessClaims(m *tokenAsk) oauth.JWTAccessToken {
 		claims.Subject = strconv.FormatInt(t.UserID, 10)
 	}
 	if targets := t.Targets(); len(targets) > 0 && m.resources != nil {
-		uris := m.resources.URIs(targets)
+		uris := m.resources.Audience(targets, t.Scopes)
 		claims.Audience = uris
 		if len(uris) == 1 {
 			claims.Audience = uris[0]

@@ -50,7 +50,7 @@ func issue(t *testing.T, f *fixture) issued {
 	now := time.Now()
 	claims := token.IDToken{Issuer: "https://id.example", Subject: "7", Audience: "shop",
 		Issued: now.Unix(), Expires: now.Add(time.Hour).Unix()}
-	jwt, err := f.Sign(t.Context(), "ES256", token.IDTokenType, claims)
+	jwt, err := f.Sign("ES256", token.IDTokenType, claims)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,12 +39,15 @@ type keySet struct {
 	signing map[oauth.Purpose][]*signingKey
 }
 
-// seal returns an access token that says t.
-func (k *keyring) seal(t *oauth.AccessToken, now time.Time) string {
+// seal returns an access token that says t, or what it carries if it is to be a JWT.
+func (k *keyring) seal(t *oauth.AccessToken, isJWT bool, now time.Time) string {
 	set := k.current.Load()
 	seal := set.seals[0]
 	if len(set.seals) > 1 && now.Before(set.keys[oauth.TokenKeys][0].Made.Add(k.delay)) {
 		seal = set.seals[1]
+	}
+	if isJWT {
+		return seal.SealForJWT(t)
 	}
 	return seal.Seal(t)
 }
@@ -59,13 +62,12 @@ func (k *keyring) find(number uint16) *oauth.TokenKey {
 	return nil
 }
 
-// Keys returns the keys of a purpose, the current one first. They must not be changed. Of a purpose
-// that signs there may be none.
+// Keys returns the keys of a purpose, the current one first. They must not be changed.
 func (s *Service) Keys(purpose oauth.Purpose) []oauth.Key {
 	return s.keys.current.Load().keys[purpose]
 }
 
-// ListKeys describes all stored keys in the order of oauth.AllPurposes, the current one of each first.
+// ListKeys describes all stored keys in the order of oauth.Purposes, the current one of each first.
 func (s *Service) ListKeys(ctx context.Context) ([]oauth.KeyInfo, error) {
 	return s.config.Tokens.ListKeys(ctx)
 }
@@ -104,7 +106,7 @@ func (s *Service) replaceKeys(ctx context.Context) error {
 	if before == nil {
 		return nil
 	}
-	for _, purpose := range oauth.AllPurposes {
+	for _, purpose := range oauth.Purposes {
 		if made := newest(set.keys[purpose]); made.Number > newest(before.keys[purpose]).Number {
 			s.config.Logger.Info("there is a new key", slog.String("purpose", string(purpose)),
 				slog.Time("made", made.Made), slog.Time("in_use", cmp.Or(made.Starts, made.Made)))
@@ -240,7 +242,7 @@ func keysRotated(ctx context.Context, purpose oauth.Purpose, details ...string) 
 // another process with shorter lifetimes replaces them.
 func (s *Service) needKeys(ctx context.Context) {
 	needed := map[oauth.Purpose]time.Duration{}
-	for _, purpose := range oauth.AllPurposes {
+	for _, purpose := range oauth.Purposes {
 		if keys := s.Keys(purpose); len(keys) > 0 && keys[0].Needed < s.needOf(purpose) {
 			needed[purpose] = s.needOf(purpose)
 		}

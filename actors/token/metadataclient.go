@@ -38,10 +38,9 @@ func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
 		})
 }
 
-// Features returns what the operator has turned on for all clients.
-func (s *Service) Features() oauth.Features {
-	return oauth.Features{MetadataDocuments: s.config.ClientMetadata,
-		Registration: s.TakesRegistrations(), Keys: s.TakesRegistrations()}
+// Metadata returns the metadata of the service as JSON (RFC 8414).
+func (s *Service) Metadata() []byte {
+	return oauth.Metadata(s.config.Issuer, s.TakesRegistrations(), s.config.ClientMetadata)
 }
 
 // TakesMetadata reports whether a client_id names a client that a metadata document describes.
@@ -50,8 +49,9 @@ func (s *Service) TakesMetadata(clientID string) bool {
 }
 
 // MetadataClient returns the client that the document at a URL describes, with what operators have
-// decided of it. It need not be stored. changed says that no earlier consent counts. A request for
-// the document is charged to the user. The *oauth.Error is for a page.
+// decided of it. It need not be stored. A stored one is good for a month if its document cannot be
+// fetched. changed says that no earlier consent counts. A request for the document is charged to the
+// user. The *oauth.Error is for a page.
 func (s *Service) MetadataClient(
 	ctx context.Context, address string, userID int64, now time.Time,
 ) (c *oauth.Client, changed bool, err error) {
@@ -84,6 +84,8 @@ func (s *Service) MetadataClient(
 	}
 	var fault *oauth.Error
 	switch {
+	case err != nil && stored.Holds(now):
+		return stored, false, nil
 	case errors.As(err, &fault):
 		return nil, false, fault
 	case errors.Is(err, oauth.ErrBusy):
@@ -97,6 +99,15 @@ func (s *Service) MetadataClient(
 			Description: "The document that describes the application is not valid.",
 			Hint:        "Correct the document at client_id: " + wrong.Error() + "."}
 	}
+	if stored != nil && stored.IsSame(fresh) && stored.NeedsFetched(now) {
+		_, err := s.writeClient(ctx, stored.ID, func(c *oauth.Client) error {
+			c.Options.MetadataFetched = now.UnixMilli()
+			return nil
+		})
+		if err != nil { // the next request tries again
+			s.config.Logger.Warn("a client's document was not noted as fetched", "error", err)
+		}
+	}
 	c, changed = stored.Describe(fresh)
 	return c, changed, nil
 }
@@ -106,7 +117,7 @@ func (s *Service) MetadataClient(
 func (s *Service) parseDocument(
 	ctx context.Context, address string, text []byte,
 ) (*oauth.Client, error) {
-	c, err := oauth.ParseMetadataDocument(address, text)
+	c, err := oauth.ParseMetadataDocument(address, text, s.config.RedirectSchemes)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +144,7 @@ func (s *Service) KeepMetadataClient(
 			d.Options.MetadataChanged = now.UnixMilli()
 			d.Secrets = nil
 		}
+		d.Options.MetadataFetched = now.UnixMilli()
 		*c = *d
 		return nil
 	})
@@ -147,7 +159,7 @@ func (s *Service) createMetadataClient(
 	}
 	defer s.inflight.Leave()
 	c := *described
-	c.Created = now
+	c.Created, c.Options.MetadataFetched = now, now.UnixMilli()
 	err := s.config.Tokens.CreateClient(ofClient(ctx, audit.ClientCreated, c.ID), &c)
 	if err == nil {
 		return nil

@@ -102,17 +102,13 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		collectors = append(collectors, m.provisional, gauge("gatehouse_cluster_shadows",
 			"Access tokens in use here whose requests another node counts.", s.shadows))
 	}
-	for _, purpose := range oauth.AllPurposes {
+	for _, purpose := range oauth.Purposes {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "gatehouse_key_age_seconds",
-			Help:        "Age of the newest key of each purpose; 0 if there is none yet.",
+			Help:        "Age of the newest key of each purpose.",
 			ConstLabels: prometheus.Labels{"purpose": string(purpose)},
 		}, func() float64 {
-			keys := s.Keys(purpose)
-			if len(keys) == 0 {
-				return 0
-			}
-			return time.Since(keys[0].Made).Seconds()
+			return time.Since(s.Keys(purpose)[0].Made).Seconds()
 		}))
 	}
 	var err error

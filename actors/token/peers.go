@@ -308,7 +308,7 @@ func (c *countReply) parse(body []byte) bool {
 	c.rate.Limit, c.rate.Remaining = r.UpTo(mostCounted), r.UpTo(mostCounted)
 	c.rate.Reset, c.rate.Wait = int64(r.Uint()), int64(r.UpTo(mostCounted))
 	c.used, c.age = r.UpTo(mostCounted), r.Duration()
-	return !r.Bad && len(r.Rest) == 0 && c.verdict >= TokenInvalid && c.verdict <= TryLater
+	return !r.Bad && len(r.Rest) == 0 && c.verdict >= TokenInvalid && c.verdict <= WrongAudience
 }
 
 // mostCounted is the greatest number of requests or seconds in a message of another node.

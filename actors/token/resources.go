@@ -136,7 +136,7 @@ func (s *Service) describeTargets(about *oauth.Introspection) error {
 		*about = oauth.Introspection{}
 		return nil
 	}
-	about.Audience = known.URIs(about.Targets)
+	about.Audience = known.Audience(about.Targets, about.Scopes)
 	about.ResourceScopes = known.ScopeNames(about.Targets)
 	return nil
 }

@@ -63,10 +63,11 @@ func (s *Service) register(
 	if err := s.mayRegister(token, caller, now); err != nil {
 		return nil, err
 	}
-	c, method, fault := oauth.ParseRegistration(text, s.config.Registration)
+	r, fault := oauth.ParseRegistration(text, s.config.Registration, s.config.RedirectSchemes)
 	if fault != nil {
 		return nil, fault
 	}
+	c := r.Client
 	if err := s.checkKeysURL(ctx, c); err != nil {
 		return nil, oauth.InvalidMetadata(err)
 	}
@@ -94,7 +95,7 @@ func (s *Service) register(
 	case err != nil:
 		return nil, fmt.Errorf("register client: %w", err)
 	}
-	return oauth.RegistrationResponse(c, method, secret), nil
+	return r.Response(secret), nil
 }
 
 // mayRegister checks the initial access token, if one is needed. Wrong ones count as wrong client

@@ -57,6 +57,9 @@ type Config struct {
 	Issuer string
 	// ClientMetadata accepts a client_id that is the URL of a metadata document; optional.
 	ClientMetadata bool
+	// RedirectSchemes are private-use schemes without a dot that clients which register or describe
+	// themselves may have, beside those that every service allows; optional.
+	RedirectSchemes []string
 	// Registration says who may register clients (RFC 7591); optional. RegistrationToken is the
 	// initial access token, required with oauth.RegistrationToken.
 	Registration      oauth.RegistrationMode
@@ -110,7 +113,6 @@ type Service struct {
 	started      time.Time
 	metrics      *metrics
 	keys         keyring
-	making       chan struct{} // holds a token while the first key of a signing purpose is made
 	signer       signer
 	spawner      *mailbox.Spawner
 	clients      records[string, oauth.Client]
@@ -155,7 +157,6 @@ func New(ctx context.Context, config Config) (*Service, error) {
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
 		devices:   newDeviceLimits(config.Nodes),
 		prover:    newProver(config.Nodes),
-		making:    make(chan struct{}, 1),
 		signer:    newSigner(),
 		ended:     endedTokens{clients: fair.Slots[string]{Share: endLimit}},
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),

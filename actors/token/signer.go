@@ -1,7 +1,6 @@
 package token
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,15 +41,14 @@ type signature struct {
 	key     *signingKey
 }
 
-// reserve takes room for a signature for a client, so that it cannot be refused later. nil = there
-// is no room, or no key: signingKey makes one. It does not block.
+// reserve takes room for a signature for a client, so that it cannot be refused later. alg is one of
+// oauth.IDTokenAlgs; nil = there is no room. It does not block.
 func (s *Service) reserve(client, alg string, now time.Time) *signature {
-	key := s.keys.signing(purposeOf(alg), now)
-	if key == nil || !s.signer.reserved.Take(1, client) {
+	if !s.signer.reserved.Take(1, client) {
 		s.metrics.signaturesRefused.Inc()
 		return nil
 	}
-	return &signature{service: s, client: client, key: key}
+	return &signature{service: s, client: client, key: s.keys.signing(purposeOf(alg), now)}
 }
 
 // release gives back the room. A nil signature has none.
@@ -78,18 +76,16 @@ func (g *signature) sign(typ string, claims any) (string, error) {
 }
 
 // Sign returns a JWT of type typ, such as "JWT" or "logout+jwt", that says claims. alg is "RS256" or
-// "ES256"; the first call makes the key, which may take a second. Its error is an *oauth.Error if
-// too many signatures are waited for.
-func (s *Service) Sign(ctx context.Context, alg, typ string, claims any) (string, error) {
+// "ES256". Its error is an *oauth.Error if too many signatures are waited for.
+func (s *Service) Sign(alg, typ string, claims any) (string, error) {
 	if !s.inflight.Enter() {
 		return "", mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	now := time.Now()
-	if _, err := s.signingKey(ctx, alg, now); err != nil {
-		return "", err
+	if purposeOf(alg) == "" {
+		return "", fmt.Errorf("sign: %q is no algorithm of ours", alg)
 	}
-	room := s.reserve("", alg, now)
+	room := s.reserve("", alg, time.Now())
 	if room == nil {
 		return "", errUnavailable
 	}
@@ -121,19 +117,6 @@ func (s *Service) Verify(jwt, typ string, claims any) (alg string, err error) {
 		return "", fmt.Errorf("decode claims: %w", err)
 	}
 	return key.alg, nil
-}
-
-// PublicKeys is JWKS, and makes the first key of the default algorithm: programs that read an empty
-// set may keep it.
-func (s *Service) PublicKeys(ctx context.Context) ([]byte, *oauth.Error) {
-	if !s.inflight.Enter() {
-		return nil, errUnavailable
-	}
-	defer s.inflight.Leave()
-	if _, err := s.signingKey(ctx, oauth.IDTokenAlgs[0], time.Now()); err != nil {
-		return nil, s.fault(err, "make the first signing key")
-	}
-	return s.JWKS(), nil
 }
 
 // JWKS returns the public keys as a JSON Web Key Set (RFC 7517 section 5): those that sign, those

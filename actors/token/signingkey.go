@@ -3,10 +3,6 @@ package token
 import (
 	"context"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
@@ -27,8 +23,6 @@ const (
 	signingDelay = 24 * time.Hour
 	// signingCheck is how often the age of the signing keys is checked.
 	signingCheck = time.Hour
-	// rsaBits is the length of RSA keys (RFC 7518 section 3.3 asks for 2048 at least).
-	rsaBits = 2048
 )
 
 // DefaultSigningKeyAge is how long a signing key is in use by default.
@@ -51,26 +45,6 @@ type signingKey struct {
 	alg    string
 	signer jose.SigningKey
 	public jose.JSONWebKey
-}
-
-// newPrivateKey returns a new key pair in the form of oauth.Key.Private. An RSA key may take a
-// second.
-func newPrivateKey(purpose oauth.Purpose) (string, error) {
-	var private any
-	var err error
-	if purpose == oauth.RS256Keys {
-		private, err = rsa.GenerateKey(rand.Reader, rsaBits)
-	} else {
-		private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	}
-	if err != nil {
-		return "", fmt.Errorf("make %s key: %w", purpose, err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return "", fmt.Errorf("encode %s key: %w", purpose, err)
-	}
-	return string(der), nil
 }
 
 // parseSigningKey returns the signingKey of a stored key. Its ID is the thumbprint (RFC 7638): no
@@ -153,7 +127,7 @@ func (k *keyring) verifier(id, alg string, now time.Time) *signingKey {
 	return nil
 }
 
-// signing returns the key that signs at now: the newest that has started. nil = there is none.
+// signing returns the key that signs at now: the newest that has started.
 func (k *keyring) signing(purpose oauth.Purpose, now time.Time) *signingKey {
 	keys := k.current.Load().signing[purpose]
 	for _, key := range keys {
@@ -161,73 +135,7 @@ func (k *keyring) signing(purpose oauth.Purpose, now time.Time) *signingKey {
 			return key
 		}
 	}
-	if len(keys) > 0 {
-		return keys[len(keys)-1] // another process has just made it, and its clock differs
-	}
-	return nil
-}
-
-// signingKey returns the key that signs with alg at now. It makes the first one.
-func (s *Service) signingKey(
-	ctx context.Context, alg string, now time.Time,
-) (*signingKey, error) {
-	purpose := purposeOf(alg)
-	if purpose == "" {
-		return nil, fmt.Errorf("sign: %q is no algorithm of ours", alg)
-	}
-	if key := s.keys.signing(purpose, now); key != nil {
-		return key, nil
-	}
-	select {
-	case s.making <- struct{}{}:
-		defer func() { <-s.making }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for the first %s key: %w", alg, ctx.Err())
-	}
-	if key := s.keys.signing(purpose, now); key != nil {
-		return key, nil
-	}
-	if err := s.makeFirst(purpose, now); err != nil {
-		return nil, err
-	}
-	key := s.keys.signing(purpose, now)
-	if key == nil {
-		return nil, fmt.Errorf("the first %s key is gone", alg)
-	}
-	return key, nil
-}
-
-// makeFirst makes the first key of a signing purpose, unless another process does. It returns when
-// all processes know the key, so that others find it in JWKS before they meet a signature. A caller
-// that has left ends nothing: the next one would have to begin again.
-func (s *Service) makeFirst(purpose oauth.Purpose, now time.Time) error {
-	ctx, cancel := context.WithTimeout(s.lifetime, requestTimeout)
-	defer cancel()
-	private, err := newPrivateKey(purpose)
-	if err != nil {
-		return err
-	}
-	err = s.config.Tokens.RotateKeys(keysRotated(ctx, purpose, "first"), oauth.KeyRotation{
-		Purpose: purpose, Now: now, Starts: now, Private: private, First: true,
-		Needed: s.needOf(purpose),
-	})
-	if err != nil && !errors.Is(err, oauth.ErrKeysInUse) {
-		return fmt.Errorf("save the first %s key: %w", purpose, err)
-	}
-	if err := s.readKeys(ctx); err != nil {
-		return err
-	}
-	if err := s.confirm(); err != nil {
-		return err
-	}
-	if s.config.Shared && s.config.Peers == nil { // the others have read the change by then
-		select {
-		case <-time.After(2 * followEvery):
-		case <-ctx.Done():
-			return fmt.Errorf("wait until others know the first %s key: %w", purpose, ctx.Err())
-		}
-	}
-	return nil
+	return keys[len(keys)-1] // another process has just made it, and its clock differs
 }
 
 // watchSigningKeys rotates signing keys when they reach their age, until the Service stops. Of
@@ -250,7 +158,7 @@ func (s *Service) watchSigningKeys() {
 // rotateAged makes the successor of a signing key whose age is reached a day later.
 func (s *Service) rotateAged(purpose oauth.Purpose, now time.Time) {
 	keys := s.Keys(purpose)
-	if len(keys) == 0 || now.Before(keys[0].Starts.Add(s.config.SigningKeyAge-signingDelay)) {
+	if now.Before(keys[0].Starts.Add(s.config.SigningKeyAge - signingDelay)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.lifetime, requestTimeout)
@@ -267,14 +175,12 @@ func (s *Service) rotateAged(purpose oauth.Purpose, now time.Time) {
 func (s *Service) signingRotation(
 	purpose oauth.Purpose, atOnce bool, now time.Time,
 ) (r oauth.KeyRotation, err error) {
-	r = oauth.KeyRotation{Purpose: purpose, Now: now, Starts: now, Needed: s.needOf(purpose)}
-	if len(s.Keys(purpose)) > 0 {
-		r.Starts = now.Add(signingDelay)
-		if atOnce {
-			r.Starts = now.Add(s.keys.delay)
-		}
+	r = oauth.KeyRotation{Purpose: purpose, Now: now, Starts: now.Add(signingDelay),
+		Needed: s.needOf(purpose)}
+	if atOnce {
+		r.Starts = now.Add(s.keys.delay)
 	}
 	r.Expires = r.Starts.Add(r.Needed)
-	r.Private, err = newPrivateKey(purpose)
+	r.Private, err = oauth.NewPrivateKey(purpose)
 	return r, err
 }

@@ -57,6 +57,7 @@ func newStore(t testing.TB) *hookedStore {
 	t.Helper()
 	s := &hookedStore{t: t, file: sqlitetest.File(t)}
 	s.exec("UPDATE counters SET value = 6 WHERE name = 'user'")
+	s.exec("UPDATE keys SET made = $1, starts = starts / made * $1", time.Now().UnixMilli())
 	var err error
 	s.Store, err = sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + s.file,
 		Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour})

@@ -192,10 +192,11 @@ func (x *session) isLive(client *oauth.Client, u *user) bool {
 		(u == nil || !u.disabled && x.epochs.User >= u.epoch)
 }
 
-// isFor reports whether a token is for this service, or whether introspection asks, which describes
-// all tokens (RFC 8707 section 2).
+// isFor reports whether a token is for an endpoint. Introspection describes all tokens (RFC 8707
+// section 2), and userinfo is among the audience of all that have its scope.
 func (x *session) isFor(endpoint Endpoint) bool {
-	return x.packed&isForeign == 0 || endpoint == introspection
+	return x.packed&isForeign == 0 || endpoint == introspection ||
+		endpoint == UserInfo && x.packed.scopes().Contains(scopeOf[UserInfo])
 }
 
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token
@@ -207,8 +208,11 @@ func (a *tokenActor) decide(
 	if now.Unix >= a.session.expires*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}
-	if !a.session.isLive(client, u) || !a.session.isFor(endpoint) {
+	if !a.session.isLive(client, u) {
 		return Admission{Verdict: TokenInvalid}
+	}
+	if !a.session.isFor(endpoint) {
+		return Admission{Verdict: WrongAudience}
 	}
 	var rate ratelimit.Decision
 	if endpoint.isLimited() {

@@ -22,7 +22,7 @@ func (*keysCommand) Help() string {
 	return "Secret keys are in the database, wrapped under a key file. They have six purposes: " +
 		"tokens seals access tokens, forms seals the forms of pages, browsers marks the browsers " +
 		"that an account is known in, and cluster signs the certificates of a cluster's nodes. " +
-		"rs256 and es256 sign id_tokens; their first key is made when it is needed.\n\n" +
+		"rs256 and es256 sign id_tokens.\n\n" +
 		"Example:\n\n    gatehouse keys list --demo ./gatehouse-demo\n" +
 		"    gatehouse keys rotate --demo ./gatehouse-demo"
 }

@@ -103,6 +103,7 @@ type identitySettings struct {
 	ClientIDMetadata       choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (${default})."`
 	Registration           choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" default:"off" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (${default})."`
 	RegistrationToken      secretText      `name:"registration-token" variable:"GATEHOUSE_REGISTRATION_TOKEN" min:"32" group:"identity" placeholder:"TOKEN" help:"Bearer token that a registration must send, 32 to 256 characters; needed with --registration=token. Other users of this machine can see flags: use the variable or the file."`
+	RedirectSchemes        redirectSchemes `name:"redirect-schemes" variable:"GATEHOUSE_REDIRECT_SCHEMES" group:"identity" placeholder:"SCHEME" help:"Schemes without a dot for redirect URIs of clients that register or describe themselves, such as myapp for myapp://, beside cursor, vscode, vscode-insiders, windsurf and zed (default: no others)."`
 	RegistrationPerHour    int             `name:"registration-per-hour" variable:"GATEHOUSE_REGISTRATION_PER_HOUR" default:"60" min:"1" max:"10000" group:"identity" placeholder:"N" help:"Clients that registered themselves within an hour from one address, and that nobody has consented to yet (${default})."`
 	RegistrationTokenFile  secretFile      `name:"registration-token-file" variable:"GATEHOUSE_REGISTRATION_TOKEN_FILE" group:"identity" placeholder:"FILE" help:"File with that token, in place of the value itself."`
 	Stale                  duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
@@ -405,6 +406,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		Registration:         registrationModes[s.Registration],
 		RegistrationToken:    string(s.RegistrationToken),
 		RegistrationPerHour:  s.RegistrationPerHour,
+		RedirectSchemes:      s.RedirectSchemes,
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",

@@ -35,7 +35,8 @@ func settingTypes() []kong.Option {
 		settingType(parseChoice), settingType(parseSecret),
 		kong.TypeMapper(reflect.TypeFor[toggle](), toggleMapper{settingMapper(parseToggle)}),
 		settingType(parseListenAddress), settingType(parseHostPort), settingType(parseNameServer),
-		settingType(parsePrefixes), settingType(parseCountries), settingType(parseFiles), settingType(parseKeyFiles),
+		settingType(parsePrefixes), settingType(parseCountries), settingType(parseRedirectSchemes),
+		settingType(parseFiles), settingType(parseKeyFiles),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
 		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault), settingType(parseHookURL),
@@ -373,6 +374,22 @@ func parseCountries(text string, _ *kong.Tag) (countries, error) {
 		if !account.IsCountry(code) {
 			return nil, fmt.Errorf(
 				"must be country codes such as DE,AT with commas between them; %q is none", code)
+		}
+	}
+	return all, nil
+}
+
+// redirectSchemes are schemes of redirect URIs, written with commas between them.
+type redirectSchemes []string
+
+// String returns the schemes as they are written.
+func (s redirectSchemes) String() string { return strings.Join(s, ",") }
+
+func parseRedirectSchemes(text string, _ *kong.Tag) (redirectSchemes, error) {
+	all := list(text)
+	for _, scheme := range all {
+		if err := oauth.CheckRedirectScheme(scheme); err != nil {
+			return nil, fmt.Errorf("%q %w", scheme, err)
 		}
 	}
 	return all, nil

@@ -146,6 +146,9 @@ type Identity struct {
 	SkipChooserParameter string
 	// ClientMetadata accepts a client_id that is the URL of a client-id metadata document; optional.
 	ClientMetadata bool
+	// RedirectSchemes are private-use schemes without a dot for clients that register or describe
+	// themselves; optional.
+	RedirectSchemes []string
 	// Registration says who may register clients; optional. RegistrationToken is the initial access
 	// token, required with oauth.RegistrationToken.
 	Registration      oauth.RegistrationMode

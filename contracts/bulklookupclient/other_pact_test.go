@@ -122,7 +122,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 204, Header: map[string]any{
 				"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": row.allow,
 				"Access-Control-Expose-Headers": exposed,
-				"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, X-Api-Key, X-Request-Id",
+				"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, MCP-Protocol-Version, X-Api-Key, X-Request-Id",
 				"Access-Control-Max-Age":        pacttest.Digits("86400"), "Allow": row.allow}},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {

@@ -52,7 +52,7 @@ func discoveryMutants() []Mutant {
 		wrong(metadata, 200, "response_types_supported", map[string]any{
 			"has tokens in redirects": []string{"code", "token"}}),
 		wrong(metadata, 200, "scopes_supported", map[string]any{
-			"has none of operators": []string{"view-user", "detail-user"}}),
+			"has no openid": []string{"view-user", "detail-user"}}),
 		wrong(discovery, 200, "userinfo_endpoint", map[string]any{
 			"has another path": "https://id.example/userinfo"}),
 		wrong(discovery, 200, "id_token_signing_alg_values_supported", map[string]any{

@@ -25,7 +25,7 @@ func metadata(t *testing.T, p *pacttest.Pact) {
 				"revocation_endpoint":    endpoint("/oauth/revoke"),
 				"introspection_endpoint": endpoint("/oauth/introspect"),
 				"scopes_supported": pacttest.Having("view-user",
-					"detail-user", "server-operations"),
+					"detail-user"),
 				"response_types_supported": pacttest.Having("code"),
 				"response_modes_supported": pacttest.Having("query"),
 				"grant_types_supported": pacttest.Having("authorization_code",

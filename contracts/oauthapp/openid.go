@@ -189,6 +189,7 @@ type Registration struct {
 	Secret       string          `json:"client_secret,omitempty"`
 	Name         string          `json:"client_name,omitempty"`
 	URI          string          `json:"client_uri,omitempty"`
+	AppType      string          `json:"application_type,omitempty"`
 	RedirectURIs []string        `json:"redirect_uris"`
 	GrantTypes   []string        `json:"grant_types,omitempty"`
 	AuthMethod   string          `json:"token_endpoint_auth_method,omitempty"`

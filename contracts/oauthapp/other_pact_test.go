@@ -99,7 +99,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 204,
 				Header: map[string]any{"Access-Control-Allow-Origin": origin, "Vary": "Origin",
 					"Access-Control-Allow-Methods":  row.allow,
-					"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, X-Api-Key, X-Request-Id",
+					"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, MCP-Protocol-Version, X-Api-Key, X-Request-Id",
 					"Access-Control-Expose-Headers": exposed,
 					"Access-Control-Max-Age":        pacttest.Digits("86400")}},
 		}, func(t *testing.T, base string) {

@@ -45,25 +45,25 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 	full := oauthapp.Registration{Name: "Notes", URI: "https://app.example/about",
 		RedirectURIs: []string{redirectURI}, GrantTypes: []string{"authorization_code", "refresh_token"},
 		AuthMethod: "none", Scope: "view-user openid", IDTokenAlg: "ES256",
-		PostLogoutURIs: []string{"https://app.example/bye"}}
+		AppType: "web", PostLogoutURIs: []string{"https://app.example/bye"}}
 	asFull := registered(object{"client_name": "Notes", "client_uri": "https://app.example/about",
 		"grant_types": []string{"authorization_code", "refresh_token"}, "scope": "view-user openid",
-		"id_token_signed_response_alg": "ES256",
-		"post_logout_redirect_uris":    []string{"https://app.example/bye"}})
+		"id_token_signed_response_alg": "ES256", "application_type": "web",
+		"post_logout_redirect_uris": []string{"https://app.example/bye"}})
 	keyed, served := minimal, minimal
 	keyed.AuthMethod, keyed.JWKS = "private_key_jwt", json.RawMessage(clientKeys)
 	served.AuthMethod, served.JWKSURI = "private_key_jwt", "https://app.example/jwks"
 	posted, wrong, basicTo := minimal, minimal, minimal
-	posted.AuthMethod, wrong.AuthMethod = "client_secret_post", "client_secret_basic"
+	posted.AuthMethod, wrong.AuthMethod = "client_secret_post", "tls_client_auth"
 	basicTo.RedirectURIs = []string{"http://app.example/callback"}
 	var keys any
 	if err := json.Unmarshal([]byte(clientKeys), &keys); err != nil {
 		t.Fatal(err)
 	}
-	abroad := minimal
-	abroad.Scope = "notes:read" // a scope of a resource
-	asAbroad := registered(nil)
-	delete(asAbroad, "scope")
+	cursor := minimal
+	cursor.AppType = "native"
+	cursor.RedirectURIs = []string{"cursor://anysphere.cursor-mcp/oauth/callback",
+		"https://www.cursor.com/agents/mcp/oauth/callback", "http://localhost:8787/callback"}
 	many := func(n int) oauthapp.Registration {
 		r := oauthapp.Registration{RedirectURIs: []string{}}
 		for i := range n {
@@ -87,8 +87,14 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 		{name: "a registration with all members", state: open, sent: full, json: asFull},
 		{name: "a registration, with only documented members", state: open, sent: full,
 			json: pacttest.OnlyKeys(looseOf(asFull))},
-		{name: "a registration, without members that it has not asked for", state: open, sent: abroad,
-			json: pacttest.OnlyKeys(looseOf(asAbroad))},
+		{name: "a registration, without members that it has not asked for", state: open, sent: minimal,
+			json: pacttest.OnlyKeys(looseOf(registered(nil)))},
+		{name: "a registration with a private-use scheme", state: open, sent: cursor,
+			json: registered(object{"client_name": "cursor:", "application_type": "native",
+				"redirect_uris": cursor.RedirectURIs})},
+		{name: "a registration for a secret", state: open, sent: posted, json: registered(object{
+			"token_endpoint_auth_method": "client_secret_post", "client_secret": secret,
+			"client_secret_expires_at": 0})},
 		{name: "a registration with 20 redirect URIs", state: open, sent: many(20),
 			json: registered(object{"redirect_uris": many(20).RedirectURIs})},
 		{name: "a registration with 21 redirect URIs", state: open, sent: many(21), status: 400,
@@ -113,7 +119,7 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 			status: 401, code: "invalid_token", header: []any{"WWW-Authenticate", invalidChallenge}},
 		{name: "a registration with a redirect URI in the clear", state: open, sent: basicTo,
 			status: 400, code: "invalid_redirect_uri"},
-		{name: "a registration for a secret that nobody gets", state: open, sent: wrong, status: 400,
+		{name: "a registration for a method that does not exist", state: open, sent: wrong, status: 400,
 			code: "invalid_client_metadata"},
 		{name: "one registration too many", state: open, sent: minimal, status: 429,
 			more: []state{given("this address has registered too many clients")},

@@ -125,7 +125,8 @@ func (s *service) operatorOnly(pattern string,
 				s.recordRefusal(ctx, pattern, operator, word)
 			}
 			endpoint.WriteError(ctx, endpoint.JSON,
-				&endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
+				&endpoint.Refusal{Verdict: verdict, Audience: s.tokens.Audience(bearer),
+					Scope:  oauth.ServerOperations.String(),
 					Advice: "Use a token of an operator client, requested with the scope server-operations."})
 			return
 		}

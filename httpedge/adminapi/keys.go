@@ -61,7 +61,7 @@ func rotateKeys(c *adminCall) (any, error) {
 	o.text("purpose", &text)
 	o.flag("now", &atOnce)
 	purpose := oauth.Purpose(text)
-	if !slices.Contains(oauth.AllPurposes, purpose) {
+	if !slices.Contains(oauth.Purposes, purpose) {
 		o.refuse("purpose", "must be "+purposes())
 	}
 	if err := o.end(); err != nil {
@@ -82,7 +82,7 @@ func rotateKeys(c *adminCall) (any, error) {
 // purposes returns the names of all purposes, as in "a, b or c".
 func purposes() string {
 	var names []string
-	for _, p := range oauth.AllPurposes {
+	for _, p := range oauth.Purposes {
 		names = append(names, string(p))
 	}
 	last := len(names) - 1

@@ -58,6 +58,8 @@ type Refusal struct {
 	Scope   string        // that the endpoint needs
 	Advice  string        // how to get the scope
 	Wait    time.Duration // of RateLimited: until the window ends
+	// Audience are the URIs that the token is for, with WrongAudience; nil = they are not known.
+	Audience []string
 }
 
 // Error returns the message of the problem.
@@ -71,6 +73,14 @@ func (r *Refusal) problem() Problem {
 			Challenge:   challengeExpired,
 			Description: "The access token expired.",
 			Message:     "The access token expired. Get a new one with the refresh token, or by a new authorization."}
+	case token.WrongAudience:
+		what := "The access token is for another audience than this endpoint"
+		if len(r.Audience) > 0 {
+			what = "The access token is for " + strings.Join(r.Audience, " and ") + ", not for this endpoint"
+		}
+		return Problem{Status: fasthttp.StatusUnauthorized,
+			Challenge: challengeBare + `, error="invalid_token", error_description="` + what + `"`,
+			Message:   what + ". Ask for a token without resource, or for userinfo with the scope openid."}
 	case token.RateLimited:
 		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded",
 			RetryAfter: r.Wait,

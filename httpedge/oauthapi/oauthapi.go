@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -44,8 +43,6 @@ type Config struct {
 	Place        func(netip.Addr) string
 	Registration bool // clients may register themselves (RFC 7591); optional
 	Failed       ClientFailed
-	// RegisteredFeatures returns what clients are registered for.
-	RegisteredFeatures func() oauth.Features
 }
 
 // ClientFailed is told that a request at an endpoint failed, of the client with that id, if there is
@@ -67,13 +64,13 @@ func refuseToken(ctx *fasthttp.RequestCtx, err error) {
 // service holds what the handlers share.
 type service struct {
 	Config
-	resource []byte // response of pathResource
+	metadata, resource []byte // responses of pathMetadata and pathOpenID, and of pathResource
 }
 
 // Endpoints returns the endpoints of the identity service.
 func Endpoints(config Config) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{config, oauth.OwnResourceMetadata(config.Issuer)}
+	s := &service{config, config.Tokens.Metadata(), oauth.OwnResourceMetadata(config.Issuer)}
 	all := []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, NamedOrigin: true},
@@ -84,7 +81,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pathDevice, Methods: post, Handle: s.device, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
-		{Pattern: pathOpenID, Methods: get, Handle: s.showOpenID, AnyOrigin: true},
+		{Pattern: pathOpenID, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
 		{Pattern: pathJWKS, Methods: get, Handle: s.showKeys, AnyOrigin: true},
 		{Pattern: pathUserInfo, Methods: append(get, fasthttp.MethodPost), Handle: s.userInfo,
 			Head: endpoint.SetPrivateJSON, AnyOrigin: true},
@@ -110,33 +107,14 @@ func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.
 	})
 }
 
-// features returns what clients are registered for, and what the operator has turned on.
-func (s *service) features() oauth.Features { return s.RegisteredFeatures().With(s.Tokens.Features()) }
-
-// showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414).
-func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
-	showPublic(ctx, oauth.Metadata(s.Issuer, s.features()))
-}
-
-// showOpenID serves GET /.well-known/openid-configuration (OpenID Connect Discovery section 4).
-func (s *service) showOpenID(ctx *fasthttp.RequestCtx) {
-	showPublic(ctx, oauth.OpenIDMetadata(s.Issuer, s.features()))
-}
+// showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414) and
+// GET /.well-known/openid-configuration (OpenID Connect Discovery section 4).
+func (s *service) showMetadata(ctx *fasthttp.RequestCtx) { showPublic(ctx, s.metadata) }
 
 // showKeys serves GET /oauth/jwks.
 func (s *service) showKeys(ctx *fasthttp.RequestCtx) {
-	reading, cancel := context.WithTimeout(context.Background(), keysTimeout)
-	defer cancel()
-	keys, fault := s.Tokens.PublicKeys(reading)
-	if fault != nil {
-		endpoint.WriteError(ctx, endpoint.JSON, fault)
-		return
-	}
-	showPublic(ctx, keys)
+	showPublic(ctx, s.Tokens.JWKS())
 }
-
-// keysTimeout is how long a request waits for the first key.
-const keysTimeout = 5 * time.Second
 
 var publicCache = fmt.Sprintf("public, max-age=%d", int(token.JWKSMaxAge.Seconds()))
 

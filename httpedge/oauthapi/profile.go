@@ -56,8 +56,12 @@ func (s *service) show(ctx *fasthttp.RequestCtx, bearer string, at token.Endpoin
 	case token.UserInfo:
 		scope = oauth.OpenID
 	}
+	var audience []string
+	if admission.Verdict == token.WrongAudience {
+		audience = s.Tokens.Audience(bearer)
+	}
 	return &endpoint.Refusal{
-		Verdict: admission.Verdict, Wait: time.Duration(admission.Rate.Wait) * time.Second,
+		Verdict: admission.Verdict, Audience: audience, Wait: time.Duration(admission.Rate.Wait) * time.Second,
 		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() +
 			" by a new authorization.",
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 )
 
@@ -177,59 +179,75 @@ func TestNoOpenIDNoDifference(t *testing.T) {
 	}
 }
 
+// TestDiscovery reads both documents of a service without clients, and of one with all settings on.
 func TestDiscovery(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	a := st.Get(t, "/.well-known/openid-configuration", "Origin", "https://anywhere.example")
-	a.Has(t, "Content-Type", "application/json")
-	a.Has(t, "Access-Control-Allow-Origin", "*")
-	a.Has(t, "Access-Control-Allow-Credentials", "")
-	a.Has(t, "Cache-Control", "public, max-age=3600")
-	got := a.Object(t)
-	secret := []any{"client_secret_basic", "client_secret_post"}
-	withNone := append(slices.Clone(secret), "none")
-	for name, want := range map[string]any{
-		"issuer":                                st.URL,
-		"authorization_endpoint":                st.URL + "/oauth/authorize",
-		"token_endpoint":                        st.URL + "/oauth/token",
-		"userinfo_endpoint":                     st.URL + "/oauth/userinfo",
-		"jwks_uri":                              st.URL + "/oauth/jwks",
-		"end_session_endpoint":                  st.URL + "/oauth/logout",
-		"revocation_endpoint":                   st.URL + "/oauth/revoke",
-		"introspection_endpoint":                st.URL + "/oauth/introspect",
-		"response_types_supported":              []any{"code"},
-		"response_modes_supported":              []any{"query", "form_post"},
-		"grant_types_supported":                 []any{"authorization_code", "refresh_token", "client_credentials"},
+	for _, path := range []string{
+		"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server",
+	} {
+		st := stacktest.NewIdentity(t)
+		a := st.Get(t, path, "Origin", "https://anywhere.example")
+		a.Has(t, "Content-Type", "application/json")
+		a.Has(t, "Access-Control-Allow-Origin", "*")
+		a.Has(t, "Access-Control-Allow-Credentials", "")
+		a.Has(t, "Cache-Control", "public, max-age=3600")
+		got, want := a.Object(t), discovered(st.URL)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+		on := stacktest.NewIdentity(t, func(c *stack.Config) {
+			c.Identity.Registration, c.Identity.ClientMetadata = oauth.RegistrationOpen, true
+		})
+		got, want = on.Get(t, path).Object(t), discovered(on.URL)
+		want["registration_endpoint"] = on.URL + "/oauth/register"
+		want["client_id_metadata_document_supported"] = true
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}
+
+// discovered returns the metadata of a service that takes no registrations and no documents.
+func discovered(issuer string) map[string]any {
+	secret, algs := []any{"client_secret_basic", "client_secret_post"}, []any{"RS256", "ES256"}
+	methods := append(slices.Clone(secret), "none", "private_key_jwt")
+	return map[string]any{
+		"issuer":                        issuer,
+		"authorization_endpoint":        issuer + "/oauth/authorize",
+		"token_endpoint":                issuer + "/oauth/token",
+		"device_authorization_endpoint": issuer + "/oauth/device_authorization",
+		"userinfo_endpoint":             issuer + "/oauth/userinfo",
+		"jwks_uri":                      issuer + "/oauth/jwks",
+		"end_session_endpoint":          issuer + "/oauth/logout",
+		"revocation_endpoint":           issuer + "/oauth/revoke",
+		"introspection_endpoint":        issuer + "/oauth/introspect",
+		"response_types_supported":      []any{"code"},
+		"response_modes_supported":      []any{"query", "form_post"},
+		"grant_types_supported": []any{"authorization_code", "refresh_token", "client_credentials",
+			"urn:ietf:params:oauth:grant-type:device_code"},
 		"subject_types_supported":               []any{"public"},
-		"id_token_signing_alg_values_supported": []any{"RS256", "ES256"},
+		"id_token_signing_alg_values_supported": algs,
 		"acr_values_supported":                  []any{"1"},
 		"prompt_values_supported":               []any{"none", "login", "consent", "select_account"},
 		"code_challenge_methods_supported":      []any{"S256"},
-		"scopes_supported": []any{"view-user", "detail-user", "server-operations", "openid",
-			"profile", "email", "phone", "address", "offline_access"},
+		"scopes_supported": []any{"view-user", "detail-user", "openid", "profile", "email", "phone",
+			"address", "offline_access"},
 		"claims_supported": []any{"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr",
 			"amr", "azp", "sid", "at_hash", "name", "preferred_username", "picture", "gender",
 			"birthdate", "updated_at", "email", "email_verified", "phone_number",
 			"phone_number_verified", "address"},
-		"claim_types_supported":                          []any{"normal"},
-		"claims_parameter_supported":                     false,
-		"request_parameter_supported":                    false,
-		"request_uri_parameter_supported":                false,
-		"backchannel_logout_supported":                   true,
-		"backchannel_logout_session_supported":           true,
-		"authorization_response_iss_parameter_supported": true,
-		"token_endpoint_auth_methods_supported":          withNone,
-		"revocation_endpoint_auth_methods_supported":     withNone,
-		"introspection_endpoint_auth_methods_supported":  secret,
-	} {
-		gotText, _ := json.Marshal(got[name])
-		wantText, _ := json.Marshal(want)
-		if string(gotText) != string(wantText) {
-			t.Errorf("got %s %s, want %s", name, gotText, wantText)
-		}
-		delete(got, name)
-	}
-	if len(got) != 0 {
-		t.Errorf("got %v as well", got)
+		"claim_types_supported":                                    []any{"normal"},
+		"claims_parameter_supported":                               false,
+		"request_parameter_supported":                              false,
+		"request_uri_parameter_supported":                          false,
+		"backchannel_logout_supported":                             true,
+		"backchannel_logout_session_supported":                     true,
+		"authorization_response_iss_parameter_supported":           true,
+		"token_endpoint_auth_methods_supported":                    methods,
+		"revocation_endpoint_auth_methods_supported":               methods,
+		"introspection_endpoint_auth_methods_supported":            append(slices.Clone(secret), "private_key_jwt"),
+		"token_endpoint_auth_signing_alg_values_supported":         algs,
+		"revocation_endpoint_auth_signing_alg_values_supported":    algs,
+		"introspection_endpoint_auth_signing_alg_values_supported": algs,
 	}
 }
 
@@ -243,8 +261,11 @@ func TestKeySet(t *testing.T) {
 	var set struct {
 		Keys []map[string]string `json:"keys"`
 	}
-	if err := json.Unmarshal([]byte(a.Body), &set); err != nil || len(set.Keys) != 1 {
-		t.Fatalf("got %s, error %v, want one key", a.Body, err)
+	if err := json.Unmarshal([]byte(a.Body), &set); err != nil || len(set.Keys) != 2 {
+		t.Fatalf("got %s, error %v, want two keys", a.Body, err)
+	}
+	if elliptic := set.Keys[1]; elliptic["alg"] != "ES256" || elliptic["crv"] != "P-256" {
+		t.Errorf("got %v, want a key for ES256", elliptic)
 	}
 	key := set.Keys[0]
 	if key["kid"] == "" || key["alg"] != "RS256" || key["use"] != "sig" || key["kty"] != "RSA" ||

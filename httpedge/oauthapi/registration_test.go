@@ -199,7 +199,14 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 		`{` + uri + `,"client_name":7}`:                                                        "invalid_client_metadata",
 		`{` + uri + `,"client_name":"a\u202eb"}`:                                               "invalid_client_metadata",
 		`{` + uri + `,"client_name":"` + strings.Repeat("x", 101) + `"}`:                       "invalid_client_metadata",
-		`{` + uri + `,"token_endpoint_auth_method":"client_secret_basic"}`:                     "invalid_client_metadata",
+		`{` + uri + `,"token_endpoint_auth_method":"tls_client_auth"}`:                         "invalid_client_metadata",
+		`{` + uri + `,"application_type":"desktop"}`:                                           "invalid_client_metadata",
+		`{"redirect_uris":["http://127.0.0.1/"],"application_type":"web"}`:                     "invalid_redirect_uri",
+		`{"redirect_uris":["cursor://x/cb"],"application_type":"web"}`:                         "invalid_redirect_uri",
+		`{"redirect_uris":["cursor:/cb"]}`:                                                     "invalid_redirect_uri",
+		`{"redirect_uris":["other://cb"]}`:                                                     "invalid_redirect_uri",
+		`{"redirect_uris":["ms-settings://cb"]}`:                                               "invalid_redirect_uri",
+		`{` + uri + `,"post_logout_redirect_uris":["other://x"]}`:                              "invalid_client_metadata",
 		`{` + uri + `,"token_endpoint_auth_method":"private_key_jwt"}`:                         "invalid_client_metadata",
 		`{` + uri + `,` + keyedBy(`{"keys":[]}`) + `}`:                                         "invalid_client_metadata",
 		`{` + uri + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://a.b"}`: "invalid_client_metadata",
@@ -244,6 +251,13 @@ func TestRegistrationSaysWhatItKeeps(t *testing.T) {
 		{oauth.RegistrationToken, ``, "token_endpoint_auth_method", "client_secret_basic", true},
 		{oauth.RegistrationToken, `,"token_endpoint_auth_method":"client_secret_post"`,
 			"token_endpoint_auth_method", "client_secret_post", true},
+		{oauth.RegistrationOpen, `,"token_endpoint_auth_method":"client_secret_post"`,
+			"token_endpoint_auth_method", "client_secret_post", true},
+		{oauth.RegistrationOpen, `,"token_endpoint_auth_method":"client_secret_basic","jwks":null`,
+			"token_endpoint_auth_method", "client_secret_basic", true},
+		{oauth.RegistrationOpen, `,"application_type":"native"`, "application_type", "native", false},
+		{oauth.RegistrationOpen, `,"scope":" "`, "scope", oauth.GrantableScopes.String(), false},
+		{oauth.RegistrationOpen, `,"scope":"notes:read"`, "scope", oauth.GrantableScopes.String(), false},
 		{oauth.RegistrationOpen, `,"scope":"openid server-operations notes:read"`, "scope", "openid",
 			false},
 		{oauth.RegistrationOpen, `,"grant_types":["authorization_code","client_credentials","implicit"]`,
@@ -281,6 +295,35 @@ func TestRegistrationSaysWhatItKeeps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRedirectURIsOfRegisteredClients: one that is refused fails the request, which says which one.
+func TestRedirectURIsOfRegisteredClients(t *testing.T) {
+	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen), func(c *stack.Config) {
+		c.Identity.RedirectSchemes = []string{"myapp"}
+	})
+	st.NewUser(t, "Rosa", rosa)
+	a := register(t, st, `{"redirect_uris":["https://a.example/cb","other://cb"]}`)
+	if a.FailsAs(t, 400, "invalid_redirect_uri"); !strings.Contains(
+		a.Object(t)["error_description"].(string), "index 1") {
+		t.Errorf("got %s, want the index of the URI", a.Body)
+	}
+	a = register(t, st, `{"client_name":"A","redirect_uris":["myapp://cb","vscode://x/y","zed://cb",
+"com.example.app:/cb","http://127.0.0.1/"],"application_type":"native"}`)
+	id, _ := a.Object(t)["client_id"].(string)
+	if a.Status != 201 {
+		t.Fatalf("got %d %s, want 201", a.Status, a.Body)
+	}
+	b := st.NewBrowser(t)
+	b.Authorize(askedByRegistered(id, "myapp://cb/")).Shows(t, 400, "/oauth/authorize")
+	consent := b.SignIn(askedByRegistered(id, "myapp://cb"), rosa)
+	consent.Says(t, "<bdi>myapp:</bdi>", "Another program may have taken")
+	if strings.Contains(consent.Body, "a program on your computer gets the access") {
+		t.Errorf("got %s, want one warning", consent.Body)
+	}
+	if p := b.Send(consent, "decision", "allow"); !strings.HasPrefix(p.Location, "myapp://cb?code=") {
+		t.Errorf("got %d to %q, want a code", p.Status, p.Location)
 	}
 }
 

@@ -2,6 +2,7 @@ package oauthapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -61,8 +62,10 @@ func TestTokensForResources(t *testing.T) {
 	}
 	for _, path := range []string{"/api/user", "/api/user/details"} {
 		a := st.Send(t, http.MethodGet, st.URL+path, "", "Authorization", "Bearer "+token)
-		if a.Status != 401 || a.Header.Get("X-RateLimit-Limit") != "" {
-			t.Errorf("%s: got %d %s, want 401", path, a.Status, a.Body)
+		if a.Status != 401 || a.Header.Get("X-RateLimit-Limit") != "" ||
+			!strings.Contains(a.Object(t)["message"].(string), notesAPI) ||
+			!strings.Contains(a.Header.Get("WWW-Authenticate"), notesAPI) {
+			t.Errorf("%s: got %d %v %s, want 401 with the audience", path, a.Status, a.Header, a.Body)
 		}
 	}
 	refresh := func(changes ...string) url.Values {
@@ -83,9 +86,9 @@ func TestTokensForResources(t *testing.T) {
 		t.Errorf("got %v of the refresh token, want all audiences", said)
 	}
 	first = st.PostToken(t, refresh()).Object(t)
-	if said := st.Introspect(t, api, first["access_token"]); len(said["aud"].([]any)) != 2 ||
+	if said := st.Introspect(t, api, first["access_token"]); audience(said) != `["`+notesAPI+`"]` ||
 		first["scope"] != "view-user read" {
-		t.Errorf("got %v, %v, want all audiences again", said, first)
+		t.Errorf("got %v, %v, want the audience that was named first", said, first)
 	}
 	b.Authorize(at(c.Request("scope", "read", "prompt", "none"), notesAPI)).Code(t, st)
 	b.Authorize(at(c.Request("scope", "write", "prompt", "none"), notesAPI)).
@@ -102,7 +105,11 @@ func TestResourcesAreRefused(t *testing.T) {
 	b.Authorize(at(c.Request(), notesAPI)).FailsWith(t, st, "invalid_target")
 	b.Authorize(at(c.Request(), notesAPI+"#x")).FailsWith(t, st, "invalid_target")
 	b.Authorize(at(c.Request("scope", "write"), mailAPI)).FailsWith(t, st, "invalid_scope")
-	b.Authorize(c.Request("scope", "read")).FailsWith(t, st, "invalid_scope")
+	refused := b.Authorize(c.Request("scope", "read"))
+	refused.FailsWith(t, st, "invalid_scope")
+	if to, _ := url.QueryUnescape(refused.Location); !strings.Contains(to, "read belongs to the resource "+mailAPI) {
+		t.Errorf("got %s, want the scope and the resource that has it", to)
+	}
 	code := b.Allow(at(c.Request("scope", "view-user"), st.Tokens.Issuer()), rosa).Code(t, st)
 	form := stacktest.Values("grant_type", "authorization_code", "client_id", c.ID, "client_secret",
 		c.Secret,
@@ -200,8 +207,51 @@ func TestOwnResourceMetadata(t *testing.T) {
 	got := a.Object(t)
 	scopes, _ := got["scopes_supported"].([]any)
 	if a.Status != 200 || got["resource"] != st.Tokens.Issuer() || !slices.Contains(scopes, any("openid")) ||
-		slices.Contains(scopes, any("server-operations")) {
+		slices.Contains(scopes, any("server-operations")) ||
+		fmt.Sprint(got["bearer_methods_supported"]) != "[header]" {
 		t.Errorf("got %d %s", a.Status, a.Body)
+	}
+}
+
+// TestOpenIDWithResource signs in for an API: userinfo takes the token of the API, and nothing else of
+// this service does.
+func TestOpenIDWithResource(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	_, api := newResources(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	for _, isJWT := range []bool{false, true} {
+		c := st.NewOpenIDClient(t, func(c *oauth.Client) { c.Options.JWTAccessTokens = isJWT })
+		b := st.NewBrowser(t)
+		code := b.Allow(at(c.Request("scope", "openid email view-user read"), mailAPI, notesAPI), rosa).
+			Code(t, st)
+		tokens := st.Redeem(t, c, code).Object(t)
+		again := st.PostToken(t, stacktest.Values("grant_type", "refresh_token", "client_id", c.ID,
+			"client_secret", c.Secret, "refresh_token", tokens["refresh_token"].(string))).Object(t)
+		userInfo := `"` + st.URL + `/oauth/userinfo"]`
+		for token, want := range map[any]string{
+			tokens["access_token"]: `["` + notesAPI + `","` + mailAPI + `",` + userInfo,
+			again["access_token"]:  `["` + mailAPI + `",` + userInfo, // named first
+		} {
+			said := st.Introspect(t, api, token)
+			if audience(said) != want {
+				t.Errorf("got %v, want the audience %s", said, want)
+			}
+			bearer := []string{"Authorization", "Bearer " + token.(string)}
+			if a := st.Get(t, "/oauth/userinfo", bearer...); a.Status != 200 ||
+				a.Object(t)["email"] != rosa {
+				t.Errorf("got %d %s from userinfo", a.Status, a.Body)
+			}
+			if a := st.Get(t, "/api/user", bearer...); a.Status != 401 ||
+				!strings.Contains(a.Body, mailAPI+" and "+st.URL+"/oauth/userinfo") {
+				t.Errorf("got %d %s, want 401 with the audience", a.Status, a.Body)
+			}
+		}
+		plain := b.Authorize(at(c.Request("scope", "view-user", "prompt", "none"), mailAPI)).Code(t, st)
+		token := st.Redeem(t, c, plain).Object(t)["access_token"].(string)
+		if a := st.Get(t, "/oauth/userinfo", "Authorization", "Bearer "+token); a.Status != 401 ||
+			!strings.Contains(a.Body, "is for "+mailAPI+",") {
+			t.Errorf("got %d %s without openid, want 401 with the audience", a.Status, a.Body)
+		}
 	}
 }
 

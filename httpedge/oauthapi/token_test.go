@@ -240,19 +240,6 @@ func TestRevocationAndIntrospection(t *testing.T) {
 	}
 }
 
-func TestMetadata(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	a := st.Get(t, "/.well-known/oauth-authorization-server", "Origin",
-		"https://anywhere.example")
-	o := a.Object(t)
-	if a.Status != 200 || o["issuer"] != st.URL || o["token_endpoint"] != st.URL+"/oauth/token" ||
-		o["authorization_response_iss_parameter_supported"] != true {
-		t.Errorf("got %d %s, want the metadata of %s", a.Status, a.Body, st.URL)
-	}
-	a.Has(t, "Content-Type", "application/json")
-	a.Has(t, "Access-Control-Allow-Origin", "*")
-}
-
 func TestWrongSecretsAreThrottled(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)

@@ -119,6 +119,7 @@ type Consent struct {
 	Permissions []Permission
 	Unapproved  bool   // the client cannot see the detailed profile before an operator approves it
 	Destination string // where the browser goes next, whatever is decided
+	Scheme      string // private-use one of Destination, which any program may have taken; "" = none
 	Host        string // of the document that describes the client, which nobody has checked; "" = none
 	// SelfRegistered says that nobody has checked the client. With it, ReturnsHere says that
 	// Destination is a program on this computer.

@@ -90,7 +90,7 @@ func (s *service) readPending(v *visit.Visit) bool {
 		s.refuseRequest(v, fault)
 		return false
 	}
-	if len(request.Resources) > 0 {
+	if len(request.Resources) > 0 || len(request.ResourceScopes) > 0 {
 		known, err := s.tokens.Resources(v.Ctx)
 		if err != nil {
 			s.RefuseFailure(v, "read resources", err)
@@ -373,7 +373,8 @@ func (s *service) newCode(v *visit.Visit, who visit.Visitor) (
 		ClientID: v.Pending.Client.ID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
 		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
-		Details: oauth.GrantDetails{Targets: request.Targets}, SessionID: who.Session.ID(),
+		Details:   oauth.GrantDetails{Targets: request.Targets, First: request.First},
+		SessionID: who.Session.ID(),
 	}
 	if !request.Scopes.Contains(oauth.OpenID) {
 		return code, true

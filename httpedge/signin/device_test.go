@@ -261,36 +261,6 @@ func TestDeviceGrantOfOthers(t *testing.T) {
 			t.Errorf("got %d %s, want 400 %s", a.Status, a.Body, b.Body)
 		}
 	}
-	document := func() map[string]any {
-		return st.Get(t, "/.well-known/oauth-authorization-server").Object(t)
-	}
-	if o := document(); o["device_authorization_endpoint"] != nil {
-		t.Errorf("got %v, want no device authorization endpoint", o)
-	}
-}
-
-// TestMetadataNamesDeviceEndpoint registers the first client of a device soon after a program has
-// read the metadata.
-func TestMetadataNamesDeviceEndpoint(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	document := func() map[string]any {
-		return st.Get(t, "/.well-known/oauth-authorization-server").Object(t)
-	}
-	document()
-	newDeviceClient(t, st)
-	o := document()
-	for begin := time.Now(); o["device_authorization_endpoint"] == nil; o = document() {
-		if time.Since(begin) > 30*time.Second { // metadata that is complete is kept for a minute
-			t.Fatal("got no device authorization endpoint, want one soon")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if o["device_authorization_endpoint"] != st.URL+"/oauth/device_authorization" {
-		t.Errorf("got %v, want the device authorization endpoint", o)
-	}
-	if grants, _ := o["grant_types_supported"].([]any); len(grants) != 4 || grants[3] != deviceGrant {
-		t.Errorf("got grants %v, want that of devices too", grants)
-	}
 }
 
 // TestGuessedUserCodes guesses until a limit is reached. It is that of the account, and nobody else

@@ -202,6 +202,52 @@ func TestMetadataDocumentsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestDocumentThatCannotBeFetched has the host of a document refuse to serve it. Its last good copy holds
+// for a month for a client that a person has consented to.
+func TestDocumentThatCannotBeFetched(t *testing.T) {
+	d := &documents{texts: map[string]string{agentURL: agentDocument(agentReturn)}}
+	st := stacktest.NewIdentity(t, withDocuments(d))
+	user := st.NewUser(t, "Rosa", rosa)
+	b := st.NewBrowser(t)
+	if p := b.Allow(askedByAgent(agentReturn), rosa); !strings.HasPrefix(p.Location, agentReturn+"?code=") {
+		t.Fatalf("got %d to %q, want a code", p.Status, p.Location)
+	}
+	fetched := func(ago time.Duration) {
+		t.Helper()
+		_, err := st.Tokens.UpdateClient(t.Context(), oauth.StoredClientID(agentURL), func(c *oauth.Client) error {
+			c.Options.MetadataFetched = time.Now().Add(-ago).UnixMilli()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const day = 24 * time.Hour
+	fetched(20 * day)
+	b.Send(b.Authorize(askedByAgent(agentReturn)), "account", stacktest.ChooserValue(user.ID)).
+		Shows(t, 200, "/consent") // this notes that the document is as it was
+	d.mu.Lock()
+	delete(d.texts, agentURL)
+	d.mu.Unlock()
+	c, err := st.Store.Client(t.Context(), oauth.StoredClientID(agentURL))
+	if err != nil || time.Since(time.UnixMilli(c.Options.MetadataFetched)) > time.Hour {
+		t.Errorf("got %+v, %v, want the document noted as fetched", c, err)
+	}
+	fetched(29 * day)
+	b.Authorize(askedByAgent("http://127.0.0.1:1/cb")).Shows(t, 400, "/oauth/authorize")
+	consent := b.Send(b.Authorize(askedByAgent(agentReturn)), "account", stacktest.ChooserValue(user.ID))
+	consent.Shows(t, 200, "/consent")
+	if p := b.Send(consent, "decision", "allow"); !strings.HasPrefix(p.Location, agentReturn+"?code=") {
+		t.Errorf("got %d to %q, want a code", p.Status, p.Location)
+	}
+	fetched(31 * day)
+	b.Authorize(askedByAgent(agentReturn)).Shows(t, 400, "/oauth/authorize")
+	const unknown = "https://unknown.example/client.json"
+	other := askedByAgent(agentReturn)
+	other.Set("client_id", unknown)
+	b.Authorize(other).Shows(t, 400, "/oauth/authorize")
+}
+
 func TestMetadataDocumentsAreOff(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	st.NewBrowser(t).Authorize(askedByAgent(agentReturn)).Shows(t, 400, "/oauth/authorize")

@@ -30,7 +30,7 @@ func TestTokensAreNotMixedUp(t *testing.T) {
 	idToken, access := tokens["id_token"].(string), tokens["access_token"].(string)
 	var claims map[string]any
 	verify(t, st, idToken, "JWT", &claims)
-	logout, err := st.Tokens.Sign(t.Context(), "RS256", "logout+jwt", claims)
+	logout, err := st.Tokens.Sign("RS256", "logout+jwt", claims)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
 // mixedAlgorithm returns a JWT that a key of the service has signed with ES256, under another kid.
 func mixedAlgorithm(t *testing.T, st *stacktest.IdentityStack, kid string, claims any) string {
 	t.Helper()
-	jwt, err := st.Tokens.Sign(t.Context(), "ES256", "JWT", claims)
+	jwt, err := st.Tokens.Sign("ES256", "JWT", claims)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestLogoutWithExpiredHint(t *testing.T) {
 		if change != nil {
 			change(&said)
 		}
-		jwt, err := st.Tokens.Sign(t.Context(), "RS256", token.IDTokenType, said)
+		jwt, err := st.Tokens.Sign("RS256", token.IDTokenType, said)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -337,13 +337,14 @@ func TestOperatorReadsAndDrains(t *testing.T) {
 	}
 }
 
-// TestOldDatabaseGetsTheClusterKey migrates a database from before clusters, which has other keys.
-func TestOldDatabaseGetsTheClusterKey(t *testing.T) {
+// TestOldDatabaseGetsMissingKeys opens a database from before clusters and id_tokens, which has other
+// keys.
+func TestOldDatabaseGetsMissingKeys(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			config := sqlstore.Config{URL: d.make(t)}
 			s := open(t, config)
-			if err := sqlstore.Execute(t.Context(), s, "DELETE FROM keys WHERE purpose = 'cluster'"); err != nil {
+			if err := sqlstore.Execute(t.Context(), s, "DELETE FROM keys WHERE purpose IN ('cluster', 'rs256', 'es256')"); err != nil {
 				t.Fatal(err)
 			}
 			before := allKeys(t, s)
@@ -351,9 +352,10 @@ func TestOldDatabaseGetsTheClusterKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			after := allKeys(t, open(t, config))
-			if len(after) != len(before)+1 || after[len(after)-1].Purpose != oauth.ClusterKeys ||
-				after[len(after)-1].Secret == [32]byte{} {
-				t.Errorf("got keys %v, want one for the cluster beside %v", after, before)
+			if len(after) != len(oauth.Purposes) || len(before) != len(after)-3 ||
+				after[3].Secret == [32]byte{} || after[4].Private == "" || after[5].Private == "" {
+				t.Fatalf("got keys %v, want one for the cluster and two that sign beside %v", after,
+					before)
 			}
 			for i := range before {
 				if after[i] != before[i] {

@@ -67,7 +67,7 @@ func (s *Store) Keys(ctx context.Context, now time.Time) (keys []oauth.Key, err 
 	return keys, nil
 }
 
-// storedKeys returns all rows in the order of oauth.AllPurposes, the current key of each first.
+// storedKeys returns all rows in the order of oauth.Purposes, the current key of each first.
 func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) {
 	err = readAll(ctx, s, selectKeys, nil, func(r row) error {
 		k, err := scanKey(r)
@@ -75,7 +75,7 @@ func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) 
 		return err
 	})
 	slices.SortStableFunc(stored, func(a, b storedKey) int {
-		return slices.Index(oauth.AllPurposes, a.Purpose) - slices.Index(oauth.AllPurposes, b.Purpose)
+		return slices.Index(oauth.Purposes, a.Purpose) - slices.Index(oauth.Purposes, b.Purpose)
 	})
 	return stored, err
 }
@@ -100,7 +100,7 @@ func scanKey(r row) (k storedKey, err error) {
 // NeedKeys implements oauth.Store. Other processes need not know: RotateKeys reads what is stored.
 func (s *Store) NeedKeys(ctx context.Context, needed map[oauth.Purpose]time.Duration) error {
 	return wrap("keep keys for longer", s.do(ctx, func(b *batch) error {
-		for _, purpose := range oauth.AllPurposes {
+		for _, purpose := range oauth.Purposes {
 			_, err := b.conn.exec(b.ctx, needKey, string(purpose), needed[purpose].Milliseconds())
 			if err != nil {
 				return err
@@ -173,7 +173,7 @@ func blocks(k *oauth.Key, r *oauth.KeyRotation) bool {
 	case k.Purpose != r.Purpose:
 		return false
 	case r.Purpose.IsSigning():
-		return k.Expires.IsZero() && (r.First || k.Starts.After(r.Now) && !r.Starts.Before(k.Starts))
+		return k.Expires.IsZero() && k.Starts.After(r.Now) && !r.Starts.Before(k.Starts)
 	}
 	return k.Expires.After(r.Now)
 }
@@ -261,6 +261,12 @@ func (b *batch) insertFirst(stored []storedKey, file *keyFile) error {
 		fresh, err := newKey(purpose, stored, time.Now())
 		if err != nil {
 			return err
+		}
+		if purpose.IsSigning() {
+			fresh.Secret, fresh.Starts = [32]byte{}, fresh.Made
+			if fresh.Private, err = oauth.NewPrivateKey(purpose); err != nil {
+				return err
+			}
 		}
 		if err := b.insertKey(fresh, file); err != nil {
 			return err
@@ -366,9 +372,9 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 	return n, nil
 }
 
-// DropTokenKeys deletes all keys of TokenKeys and creates one, so that no access token is valid
-// that was issued before. It deletes the signing keys as well, which verify the tokens that are
-// JWTs, and the links of notices. It is for a database that was restored: it does not know what was
+// DropTokenKeys replaces all keys of TokenKeys by one, so that no access token is valid that was
+// issued before. It replaces the signing keys as well, which verify the tokens that are JWTs, and
+// deletes the links of notices. It is for a database that was restored: it does not know what was
 // ended since. It does not know which user IDs were given since either, so that the next one is
 // above all of them. On SQLite
 // it returns ErrInUse if a server has the database open.
@@ -391,11 +397,8 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 			if err != nil {
 				return err
 			}
-			fresh, err := newKey(oauth.TokenKeys, stored, time.Now())
-			if err != nil {
-				return err
-			}
-			for _, purpose := range append([]oauth.Purpose{oauth.TokenKeys}, oauth.SigningPurposes...) {
+			dropped := append([]oauth.Purpose{oauth.TokenKeys}, oauth.SigningPurposes...)
+			for _, purpose := range dropped {
 				if _, err := b.conn.exec(b.ctx, deleteKeys, string(purpose)); err != nil {
 					return err
 				}
@@ -409,7 +412,12 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 			}
 			b.record(audit.With(ctx, audit.Event{Action: audit.KeysDropped,
 				Target: string(oauth.TokenKeys)}))
-			return b.insertKey(fresh, file)
+			for i := range stored { // only their numbers count from now on
+				if slices.Contains(dropped, stored[i].Purpose) {
+					stored[i].Expires = time.Now()
+				}
+			}
+			return b.insertFirst(stored, file)
 		}))
 }
 

@@ -22,7 +22,6 @@ var keyTests = map[string]func(*testing.T, *fixture){
 	"RotationOfOnePurposeKeepsRest": rotationOfOnePurpose,
 	"OrderOfKeys":                   orderOfKeys,
 	"SigningKeys":                   signingKeys,
-	"FirstSigningKeyIsMadeOnce":     firstSigningKey,
 }
 
 // keys returns the keys of a purpose.
@@ -34,14 +33,21 @@ func (f *fixture) keys(purpose oauth.Purpose, now time.Time) []oauth.Key {
 }
 
 func firstKeys(t *testing.T, f *fixture) {
-	secrets := map[[32]byte]bool{{}: true}
+	secrets := map[string]bool{string(make([]byte, 32)): true}
 	for _, purpose := range oauth.Purposes {
 		keys := f.keys(purpose, f.now)
 		if len(keys) != 1 || keys[0].Number != 1 || keys[0].Purpose != purpose ||
-			keys[0].Made.IsZero() || !keys[0].Expires.IsZero() || secrets[keys[0].Secret] {
-			t.Fatalf("%s: got %v, want key 1 with a secret of its own", purpose, keys)
+			keys[0].Made.IsZero() || !keys[0].Expires.IsZero() {
+			t.Fatalf("%s: got %v, want key 1", purpose, keys)
 		}
-		secrets[keys[0].Secret] = true
+		secret := string(keys[0].Secret[:])
+		if purpose.IsSigning() {
+			secret = keys[0].Private
+		}
+		if secrets[secret] || purpose.IsSigning() && !keys[0].Starts.Equal(keys[0].Made) {
+			t.Errorf("%s: got %v, want a secret of its own, in use at once", purpose, keys)
+		}
+		secrets[secret] = true
 	}
 }
 
@@ -172,7 +178,7 @@ func orderOfKeys(t *testing.T, f *fixture) {
 	}
 	later, err := f.Keys(f.ctx, f.now.Add(time.Hour))
 	f.must(err)
-	if got := fmt.Sprint(later); got != "[tokens key 2 forms key 1 browsers key 2 cluster key 1]" {
+	if got := fmt.Sprint(later); got != "[tokens key 2 forms key 1 browsers key 2 cluster key 1 rs256 key 1 es256 key 1]" {
 		t.Errorf("an hour later: got %s, want the current ones", got)
 	}
 	list, err := f.ListKeys(f.ctx)
@@ -182,19 +188,16 @@ func orderOfKeys(t *testing.T, f *fixture) {
 	}
 	for i, k := range keys {
 		info := oauth.KeyInfo{Purpose: k.Purpose, Number: k.Number, Made: k.Made,
-			Expires: k.Expires, File: list[i].File}
+			Starts: k.Starts, Expires: k.Expires, File: list[i].File}
 		if list[i] != info || info.File == "" {
 			t.Errorf("got %+v, want that of %v and the name of its key file", list[i], k)
 		}
 	}
 }
 
-// signingKeys makes keys of one signing purpose. Former ones refuse no rotation, but one that is not
+// signingKeys makes keys of one signing purpose after the first. Former ones refuse no rotation, but one that is not
 // in use yet does.
 func signingKeys(t *testing.T, f *fixture) {
-	if got := f.keys(oauth.RS256Keys, f.now); len(got) != 0 {
-		t.Fatalf("got %v, want none before the first is needed", got)
-	}
 	long := strings.Repeat("\x00a key pair", 200)
 	rotate := func(now, starts time.Time, private string) error {
 		return f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.RS256Keys, Now: now,
@@ -206,40 +209,18 @@ func signingKeys(t *testing.T, f *fixture) {
 	f.wantError("before the second is used", rotate(hours(1), hours(3), "x"), oauth.ErrKeysInUse)
 	f.must(rotate(hours(2), hours(3), "third"))
 	keys := f.keys(oauth.RS256Keys, hours(3))
-	if len(keys) != 3 || keys[0].Private != "third" || keys[1].Private != "second" ||
+	if len(keys) != 4 || keys[0].Private != "third" || keys[1].Private != "second" ||
 		keys[2].Private != long || !keys[0].Starts.Equal(hours(3)) || !keys[0].Expires.IsZero() ||
 		!keys[2].Expires.Equal(hours(102)) || keys[0].Secret != [32]byte{} {
-		t.Errorf("got %v, want all three with what they were made of", keys)
+		t.Errorf("got %v, want all with what they were made of", keys)
 	}
 	if got := f.keys(oauth.RS256Keys, hours(102)); len(got) != 2 {
 		t.Errorf("got %v when the first has expired, want two", got)
 	}
 	f.must(rotate(hours(3), hours(5), "fourth"))
 	f.must(rotate(hours(4), hours(4), "at once"))
-	if got := f.keys(oauth.RS256Keys, hours(4)); len(got) != 5 || got[0].Private != "at once" ||
+	if got := f.keys(oauth.RS256Keys, hours(4)); len(got) != 6 || got[0].Private != "at once" ||
 		got[1].Private != "fourth" || !got[1].Expires.Equal(hours(104)) {
 		t.Errorf("got %v, want a key that starts before the fourth, and all others", got)
-	}
-}
-
-// firstSigningKey makes the first key eight times at once.
-func firstSigningKey(t *testing.T, f *fixture) {
-	var made atomic.Int32
-	var ended sync.WaitGroup
-	for i := range 8 {
-		ended.Go(func() {
-			err := f.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.ES256Keys, Now: f.now,
-				Starts: f.now, Private: fmt.Sprint(i), First: true})
-			switch {
-			case err == nil:
-				made.Add(1)
-			case !errors.Is(err, oauth.ErrKeysInUse):
-				t.Errorf("got %v, want %v", err, oauth.ErrKeysInUse)
-			}
-		})
-	}
-	ended.Wait()
-	if got := f.keys(oauth.ES256Keys, f.now); made.Load() != 1 || len(got) != 1 {
-		t.Errorf("got %d makers and %v, want one", made.Load(), got)
 	}
 }

@@ -57,7 +57,7 @@ type Config struct {
 	Issuer string
 	Store  Store
 	// Sign returns a JWT of type typ that says claims. alg is "RS256" or "ES256".
-	Sign func(ctx context.Context, alg, typ string, claims any) (string, error)
+	Sign func(alg, typ string, claims any) (string, error)
 	// Dial opens connections, to addresses that a client's server may have only.
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Logger  *slog.Logger
@@ -373,7 +373,7 @@ func (s *Sender) post(ctx context.Context, client *oauth.Client, l *account.Logo
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	now := time.Now()
-	token, err := s.config.Sign(ctx, client.IDTokenAlg(), "logout+jwt", claims{
+	token, err := s.config.Sign(client.IDTokenAlg(), "logout+jwt", claims{
 		Issuer: s.config.Issuer, Subject: strconv.FormatInt(l.UserID, 10), Audience: client.ID,
 		Issued: now.Unix(), Expires: now.Add(tokenLifetime).Unix(), ID: l.ID, SID: l.SID,
 		Events: map[string]struct{}{logoutEvent: {}},

@@ -184,7 +184,7 @@ func sender(t *testing.T, s *store, answers map[string]func(*http.Request) (int,
 	c := &clients{answers: answers, got: map[string][]time.Duration{}, open: map[string]int{},
 		most: map[string]int{}, began: time.Now()}
 	made, err := newSender(Config{Issuer: "https://id.example", Store: s, Dial: (&net.Dialer{}).DialContext,
-		Sign: func(_ context.Context, alg, typ string, _ any) (string, error) {
+		Sign: func(alg, typ string, _ any) (string, error) {
 			if alg != "RS256" || typ != "logout+jwt" {
 				return "", errors.New("unexpected token")
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/cmd/stack/stacktest/recipe"
 )
@@ -74,7 +75,7 @@ func (a *app) settings(p *provider) string {
 // provider is an OpenID Provider with a client for an app.
 type provider struct {
 	issuer, id, secret string
-	email              string // of the person
+	email, name        string // of the person
 	signIn, signOut    []step
 	service            *stacktest.IdentityStack // nil = it is the peer
 }
@@ -102,7 +103,7 @@ func gatehouse(t *testing.T, a *app, flags ...string) *provider {
 	c := made[len(made)-1]
 	u := st.NewUser(t, "Rosa", "rosa@example.com")
 	return &provider{
-		issuer: st.URL, id: c.ID, secret: c.Secret, email: u.Email, service: st,
+		issuer: st.URL, id: c.ID, secret: c.Secret, email: u.Email, name: u.Name, service: st,
 		signIn:  signInSteps(u.Email),
 		signOut: []step{{"form button", nil, "form button"}},
 	}
@@ -114,7 +115,7 @@ func peer(t *testing.T, a *app) *provider {
 	port := freePort(t)
 	p := &provider{
 		issuer: fmt.Sprintf("http://127.0.0.1:%d", port), id: "app", secret: "a secret of the app",
-		email: "rosa@example.com",
+		email: "rosa@example.com", name: "rosa",
 		signIn: []step{
 			{`input[name="login"]`, map[string]string{`input[name="login"]`: "rosa", atPassword: "x"},
 				`button[type="submit"]`},
@@ -169,6 +170,30 @@ func (p *person) shows(address string) (state map[string]any) {
 	return state
 }
 
+// subjectOf returns the member of an app's state that identifies the person.
+func subjectOf(state map[string]any, path ...string) any {
+	var value any = state
+	for _, name := range path {
+		members, _ := value.(map[string]any)
+		value = members[name]
+	}
+	return value
+}
+
+// staysTheSame signs the person in to the app once more, in another browser, and checks that the app
+// takes them for the same one. begin starts the sign-in. before is what the app has shown, and path
+// leads to the identifier.
+func staysTheSame(t *testing.T, a *app, at *provider, begin func(*person), before map[string]any,
+	path ...string) {
+	t.Helper()
+	p := newPerson(t)
+	begin(p)
+	first, again := subjectOf(before, path...), subjectOf(p.signsIn(a, at), path...)
+	if first == nil || first == "" || first != again {
+		t.Errorf("got %v and then %v at %v, want the same person", first, again, path)
+	}
+}
+
 // signsOut waits until the app shows that nobody is signed in.
 func (p *person) signsOut(a *app, at *provider) {
 	p.t.Helper()
@@ -199,11 +224,14 @@ const express = "express-openid-connect"
 
 func TestExpressOpenIDConnect(t *testing.T) {
 	withBoth(t, express, express+".mjs", "/callback", func(t *testing.T, a *app, at *provider) {
+		login := func(p *person) { p.visit(a.base + "/login") }
 		p := newPerson(t)
-		p.visit(a.base + "/login")
+		login(p)
 		state := p.signsIn(a, at)
 		wantClaim(t, state["claims"], "iss", at.issuer)
 		wantClaim(t, state["claims"], "aud", at.id)
+		wantClaim(t, state["user"], "name", at.name)
+		staysTheSame(t, a, at, login, state, "user", "sub")
 		wantClaim(t, p.shows(a.base + "/userinfo")["userinfo"], "email", at.email)
 		if state := p.shows(a.base + "/refresh"); state["refreshed"] != true {
 			t.Errorf("got %v, want the token refreshed", state)
@@ -234,10 +262,12 @@ func TestBackchannelLogout(t *testing.T) {
 func TestPassport(t *testing.T) {
 	withBoth(t, "passport-openidconnect", "passport-openidconnect.mjs", "/callback",
 		func(t *testing.T, a *app, at *provider) {
+			login := func(p *person) { p.visit(a.base + "/login") }
 			p := newPerson(t)
-			p.visit(a.base + "/login")
+			login(p)
 			state := p.signsIn(a, at)
 			wantClaim(t, state, "issuer", at.issuer)
+			staysTheSame(t, a, at, login, state, "profile", "id")
 			profile, _ := state["profile"].(map[string]any)
 			emails, _ := profile["emails"].([]any)
 			if len(emails) != 1 {
@@ -250,11 +280,12 @@ func TestPassport(t *testing.T) {
 func TestAuthJS(t *testing.T) {
 	withBoth(t, "Auth.js", "authjs.mjs", "/auth/callback/gatehouse",
 		func(t *testing.T, a *app, at *provider) {
+			login := func(p *person) { p.visit(a.base + "/auth/signin"); p.click("form button") }
 			p := newPerson(t)
-			p.visit(a.base + "/auth/signin")
-			p.click("form button")
+			login(p)
 			state := p.signsIn(a, at)
 			wantClaim(t, state["user"], "email", at.email)
+			staysTheSame(t, a, at, login, state, "user", "id")
 			p.visit(a.base + "/auth/signout")
 			p.click("form button")
 			p.signsOut(a, at)
@@ -264,11 +295,12 @@ func TestAuthJS(t *testing.T) {
 func TestOIDCClientTS(t *testing.T) {
 	withBoth(t, "oidc-client-ts", "oidc-client-ts.mjs", "/callback",
 		func(t *testing.T, a *app, at *provider) {
+			login := func(p *person) { p.visit(a.base + "/"); p.click("#login") }
 			p := newPerson(t)
-			p.visit(a.base + "/")
-			p.click("#login")
+			login(p)
 			state := p.signsIn(a, at)
 			wantClaim(t, state["claims"], "email", at.email)
+			staysTheSame(t, a, at, login, state, "claims", "sub")
 			p.click("#refresh")
 			p.reach(a.base, nil, func() bool { return p.state()["refreshed"] != nil })
 			wantClaim(t, p.state(), "refreshed", true)
@@ -278,12 +310,58 @@ func TestOIDCClientTS(t *testing.T) {
 		})
 }
 
+// TestAppsWithAPI signs in to apps whose access token is for an API: they read userinfo with it, and it
+// opens nothing else here.
+func TestAppsWithAPI(t *testing.T) {
+	for _, row := range []struct {
+		heading, callback string
+		begin             func(*person, *app)
+		path              []string // to the identifier of the person
+	}{
+		{"express-openid-connect", "/callback",
+			func(p *person, a *app) { p.visit(a.base + "/login") }, []string{"user", "sub"}},
+		{"Auth.js", "/auth/callback/gatehouse",
+			func(p *person, a *app) { p.visit(a.base + "/auth/signin"); p.click("form button") },
+			[]string{"user", "id"}},
+		{"oidc-client-ts", "/callback",
+			func(p *person, a *app) { p.visit(a.base + "/"); p.click("#login") },
+			[]string{"claims", "sub"}},
+	} {
+		t.Run(row.heading, func(t *testing.T) {
+			file := strings.ToLower(strings.ReplaceAll(row.heading, ".", "")) + "-api.mjs"
+			a := newApp(t, row.heading+" and an API", file, row.callback)
+			at := gatehouse(t, a)
+			a.run(t, at)
+			p := newPerson(t)
+			row.begin(p, a)
+			state := p.signsIn(a, at)
+			staysTheSame(t, a, at, func(p *person) { row.begin(p, a) }, state, row.path...)
+			if claims, ok := state["claims"]; ok {
+				wantClaim(t, claims, "email", at.email)
+			}
+			st := at.service
+			api := st.NewClient(t, func(c *oauth.Client) { c.IntrospectAny = true })
+			said := st.Introspect(t, api, state["token"])
+			want := fmt.Sprint([]string{a.base + "/api", at.issuer + "/oauth/userinfo"})
+			if fmt.Sprint(said["aud"]) != want {
+				t.Errorf("got %v, want the audience %s", said, want)
+			}
+			token, _ := state["token"].(string)
+			if r := st.Get(t, "/api/user", "Authorization", "Bearer "+token); r.Status != 401 {
+				t.Errorf("got %d %s, want 401", r.Status, r.Body)
+			}
+		})
+	}
+}
+
 func TestGoOIDC(t *testing.T) {
 	withBoth(t, "go-oidc and x/oauth2", "goidc", "/callback", func(t *testing.T, a *app, at *provider) {
+		login := func(p *person) { p.visit(a.base + "/login") }
 		p := newPerson(t)
-		p.visit(a.base + "/login")
+		login(p)
 		state := p.signsIn(a, at)
 		wantClaim(t, state["claims"], "aud", at.id)
+		staysTheSame(t, a, at, login, state, "claims", "sub")
 		wantClaim(t, p.shows(a.base + "/userinfo")["userinfo"], "email", at.email)
 		wantClaim(t, p.shows(a.base+"/refresh"), "refreshed", true)
 		p.visit(a.base + "/logout")
@@ -294,9 +372,12 @@ func TestGoOIDC(t *testing.T) {
 
 func TestCap(t *testing.T) {
 	withBoth(t, "hashicorp cap", "cap", "/callback", func(t *testing.T, a *app, at *provider) {
+		login := func(p *person) { p.visit(a.base + "/login") }
 		p := newPerson(t)
-		p.visit(a.base + "/login")
-		wantClaim(t, p.signsIn(a, at)["claims"], "email", at.email)
+		login(p)
+		state := p.signsIn(a, at)
+		wantClaim(t, state["claims"], "email", at.email)
+		staysTheSame(t, a, at, login, state, "claims", "sub")
 	})
 }
 

@@ -41,3 +41,9 @@ assert.equal((await signIn(end, cookies)).href, `${base}/?state=${encodeURICompo
 const silent = new URL(start)
 silent.searchParams.set('prompt', 'none')
 assert.equal((await signIn(silent, cookies)).searchParams.get('error'), 'login_required')
+
+// The person is the same at the next sign-in.
+const again = await client.authorizationCodeGrant(config, await signIn(start, new Map()), {
+  pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true,
+})
+assert.equal(again.claims().sub, claims.sub)

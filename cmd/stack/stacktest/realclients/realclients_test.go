@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -68,20 +69,25 @@ func TestRecipes(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	const email = "rosa@example.com"
 	st.NewUser(t, "Rosa", email)
-	for _, row := range []struct{ heading, script string }{
-		{"openid-client", "openid-client-discovery.mjs"},
-		{"openid-client on a device", "openid-client-device.mjs"},
-		{"openid-client with a key", "openid-client-key.mjs"},
-		{"oauth4webapi", "oauth4webapi-openid.mjs"},
-		{"jose", "jose.mjs"},
+	for _, row := range []struct {
+		heading, script string
+		port            int // of the app, which does not listen
+	}{
+		{"openid-client", "openid-client-discovery.mjs", 3000},
+		{"openid-client and an API", "openid-client-api.mjs", 3001},
+		{"openid-client on a device", "openid-client-device.mjs", 3000},
+		{"openid-client with a key", "openid-client-key.mjs", 3000},
+		{"oauth4webapi", "oauth4webapi-openid.mjs", 3000},
+		{"jose", "jose.mjs", 3000},
 	} {
 		t.Run(row.heading, func(t *testing.T) {
 			r := recipe.Read(t, row.heading)
 			r.CheckCode(t, row.script)
-			c := r.Create(t, st, recipe.Addresses(st.URL, 3000))[0]
-			t.Parallel() // after all clients are registered: metadata is kept for a moment
+			made := r.Create(t, st, recipe.Addresses(st.URL, row.port))
+			c := made[len(made)-1]
+			t.Parallel()
 			run(t, row.script, map[string]any{
-				"url": st.URL, "ISSUER": st.URL, "base": "http://127.0.0.1:3000",
+				"url": st.URL, "ISSUER": st.URL, "base": fmt.Sprintf("http://127.0.0.1:%d", row.port),
 				"CLIENT_ID": c.ID, "CLIENT_SECRET": c.Secret, "KEY": c.Key,
 				"user": map[string]string{"email": email, "password": stacktest.Password},
 			})

@@ -9,7 +9,10 @@ const config = {
     id: 'gatehouse', name: 'gatehouse', type: 'oidc', issuer: ISSUER,
     clientId: CLIENT_ID, clientSecret: CLIENT_SECRET,
   }],
-  callbacks: { session: ({ session, token }) => ({ ...session, sub: token.sub }) },
+  callbacks: {
+    jwt: ({ token, profile }) => (profile ? { ...token, sub: profile.sub } : token),
+    session: ({ session, token }) => ({ ...session, user: { ...session.user, id: token.sub } }),
+  },
 }
 const app = express()
 app.use('/auth', ExpressAuth(config))

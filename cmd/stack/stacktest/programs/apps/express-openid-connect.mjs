@@ -14,7 +14,7 @@ app.use(eoc.auth({
   backchannelLogout: { store: new session.MemoryStore() },
 }))
 app.get('/', (request, response) => show(response, {
-  signedIn: request.oidc.isAuthenticated(), claims: request.oidc.idTokenClaims,
+  signedIn: request.oidc.isAuthenticated(), claims: request.oidc.idTokenClaims, user: request.oidc.user,
 }))
 app.get('/userinfo', async (request, response) => show(response, { userinfo: await request.oidc.fetchUserInfo() }))
 app.get('/refresh', async (request, response) => {
