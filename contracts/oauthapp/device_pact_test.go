@@ -179,8 +179,10 @@ func resources(t *testing.T, p *pacttest.Pact) {
 		{name: "the basic profile with a token for the API of others",
 			given:   []state{server, confidential(), given("an access token", "resource", resource)},
 			request: getProfile(basicPath, theToken),
-			response: pacttest.Response{Status: 401, Header: header("WWW-Authenticate", invalidChallenge),
-				JSON: object{"message": pacttest.NotEmpty("It is not valid.")}},
+			response: pacttest.Response{Status: 401, Header: header("WWW-Authenticate",
+				`Bearer realm="gatehouse", error="invalid_token", error_description="The access token is for `+
+					resource+`, not for this endpoint"`),
+				JSON: object{"message": pacttest.NotEmpty("The access token is for " + resource + ".")}},
 			call: func(ctx context.Context, a *oauthapp.App) error {
 				_, _, err := a.Profile(ctx, accessToken)
 				return err

@@ -136,7 +136,7 @@ var all = map[string]page{
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
-	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas:", Scheme: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: pages.Permissions(oauth.GrantableScopes, oauth.OpenID|oauth.Email),
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_document": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, SelfRegistered: true, Host: "atlas.example",
@@ -148,7 +148,7 @@ var all = map[string]page{
 	"consent_long": pages.Consent{Client: long.Name, ClientURI: "https://" + strings.Repeat("sub.", 40) + "example/", Account: long, Permissions: []pages.Permission{basic, full},
 		Unapproved: true, Destination: "https://" + strings.Repeat("sub.", 40) + "example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_hostile": pages.Consent{Client: hostile, ClientURI: "javascript:alert(1)//" + hostile, Account: rogue, Permissions: []pages.Permission{{Text: hostile}},
-		Destination: hostile, Action: "/consent", FormToken: hostile, Another: "/accounts", Problems: wrong},
+		Destination: hostile, Scheme: hostile, Action: "/consent", FormToken: hostile, Another: "/accounts", Problems: wrong},
 
 	"logout":       pages.Logout{Accounts: []pages.Account{rosa, kofi}, FormToken: "token"},
 	"logout_none":  pages.Logout{},
