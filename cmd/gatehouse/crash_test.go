@@ -4,6 +4,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,14 +24,17 @@ var databases = map[string]func(*testing.T) string{
 
 // TestCrash kills a server under load at a random moment and starts another on its database. All
 // acknowledged writes are there, nothing is granted twice, clients are told of each session that
-// has ended, and the audit trail has an event for each change: after every crash, and at the end.
+// has ended, people hear of each new number, and the audit trail has an event for each change: after every crash, and at the end.
 func TestCrash(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			postbox := newPostbox(t)
 			s := newFixture(t, url(t), "--code-ttl=10m", "--refresh-grace=5m",
+				"--messenger="+postbox.url, "--messenger-secret="+strings.Repeat("k", 32),
 				"--listen="+freeAddress(t)) // an id_token names the address of its issuer
+			s.postbox = postbox
 			s.prepareListeners(t)
 			var history []*ledger
 			for n := range *crashes {
@@ -48,6 +52,7 @@ func TestCrash(t *testing.T) {
 				s.checkCodes(t, l)
 				s.checkFamilies(t, l)
 				s.checkVisits(t)
+				s.checkNotices(t, l)
 				t.Log(l, s.countVisits())
 				if t.Failed() {
 					t.Fatalf("the server says:\n%s", s.server.stderr)

@@ -35,12 +35,15 @@ type ledger struct {
 	codes    map[string]fate  // whether they were redeemed
 	users    map[string]int64 // ids by phone number; 0 = unsure
 	families []*family
+	// addresses are the former and the new number of users, whose change may have been cut off.
+	addresses map[int64][2]string
 
 	usedUnseen int // codes that were redeemed although the response was lost
 }
 
 func newLedger() *ledger {
-	return &ledger{tokens: map[string]fate{}, codes: map[string]fate{}, users: map[string]int64{}}
+	return &ledger{tokens: map[string]fate{}, codes: map[string]fate{}, users: map[string]int64{},
+		addresses: map[int64][2]string{}}
 }
 
 // note changes the ledger.
@@ -66,9 +69,9 @@ func (l *ledger) String() string {
 	for _, id := range l.users {
 		users += min(1, int(id))
 	}
-	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed), %d of devices; %d families; %d users, %d unsure",
+	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed), %d of devices; %d families; %d users, %d unsure; %d changes of numbers",
 		len(l.tokens), tokens[done], tokens[unsure], len(l.codes), codes[done], codes[unsure],
-		l.usedUnseen, devices, len(l.families), users, len(l.users)-users)
+		l.usedUnseen, devices, len(l.families), users, len(l.users)-users, len(l.addresses))
 }
 
 // errUnexpected is a response that a healthy server does not send. It is reported already.
@@ -78,7 +81,7 @@ var errUnexpected = errors.New("unexpected answer")
 func (s *fixture) load(t *testing.T, l *ledger) (wait func()) {
 	var workers sync.WaitGroup
 	for _, work := range []func(*ledger) error{s.issueAndRevoke, s.redeemAndRotate,
-		s.redeemAndRotate, s.leaveCode, s.connectDevice, s.addUser} {
+		s.redeemAndRotate, s.leaveCode, s.connectDevice, s.addUser, s.changeAddress} {
 		for range 6 {
 			workers.Go(func() {
 				for {

@@ -29,6 +29,7 @@ type fixture struct {
 
 	listeners map[string]*listener // by client ID
 	visits    []*visit
+	postbox   *postbox // messages to people; nil = none are sent
 
 	server      *process
 	base, admin string

@@ -170,6 +170,9 @@ func (f *faulty) epochs() oauth.Epochs {
 	return oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 }
 
+// link is the hash of the token in the notice of TestChangeOfPasswordIsAtomic.
+var link = newHash()
+
 // TestChangeOfPasswordIsAtomic makes each of its statements fail.
 func TestChangeOfPasswordIsAtomic(t *testing.T) {
 	for _, d := range databases {
@@ -189,11 +192,14 @@ func TestChangeOfPasswordIsAtomic(t *testing.T) {
 				changed := *f.user
 				changed.PasswordHash = "new"
 				f.seen, f.fail = nil, func(i int) bool { return i == n }
-				err := f.ChangeCredentials(t.Context(), &changed, account.CredentialChange{EndTokens: true})
+				err := f.ChangeCredentials(t.Context(), &changed, account.CredentialChange{EndTokens: true,
+					Notices: []account.Notice{{UserID: f.user.ID, Channel: account.Email,
+						To: "ada@example.com", Kind: account.PasswordChanged, Made: time.Now(),
+						At: time.Now(), Seed: "seed", Link: link}}})
 				f.fail = nil
 				replaced := f.replaced(session, family, code)
 				if err == nil {
-					if n < 9 || replaced != "password session family code epoch change " {
+					if n < 9 || replaced != "password session family code epoch change notice link " {
 						t.Errorf("after %d statements: got %q replaced, want all", n-1, replaced)
 					}
 					return
@@ -237,6 +243,13 @@ func (f *faulty) replaced(session *account.Session, family, code *oauth.Redeem) 
 		f.Fatal(err)
 	}
 	note("change", last != 0)
+	_, notices, err := f.DueNotices(f.Context(), time.Now(), 1)
+	if err != nil {
+		f.Fatal(err)
+	}
+	note("notice", notices > 0)
+	_, err = f.Link(f.Context(), link)
+	note("link", err == nil)
 	return parts.String()
 }
 

@@ -371,6 +371,20 @@ func TestDropTokenKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := allKeys(t, s)
+			ann := &account.User{Name: "Ann", Email: "ann@example.com"}
+			hash := newHash()
+			if err := s.CreateUser(t.Context(), ann); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.ChangeCredentials(t.Context(), ann, account.CredentialChange{
+				Notices: []account.Notice{{UserID: ann.ID, Channel: account.Email, To: ann.Email,
+					Kind: account.AddressLeft, Made: now, At: now, Seed: "seed", Link: hash}},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if l, err := s.Link(t.Context(), hash); err != nil || l.Address != ann.Email {
+				t.Fatalf("got %+v and error %v, want a link", l, err)
+			}
 			if err := errors.Join(s.Close(),
 				sqlstore.DropTokenKeys(t.Context(), config)); err != nil {
 				t.Fatal(err)
@@ -380,6 +394,9 @@ func TestDropTokenKeys(t *testing.T) {
 			if err != nil || len(events) != 1 || events[0].Action != audit.KeysDropped ||
 				events[0].Target != "tokens" || events[0].Source != (audit.Source{}) {
 				t.Errorf("got events %+v, error %v, want one by the service itself", events, err)
+			}
+			if _, err := s.Link(t.Context(), hash); !errors.Is(err, account.ErrNotFound) {
+				t.Errorf("got %v for a link, want it gone", err)
 			}
 			after := allKeys(t, s)
 			kept := len(oauth.Purposes) - len(oauth.SigningPurposes)

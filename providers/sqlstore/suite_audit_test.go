@@ -27,6 +27,7 @@ var auditTests = map[string]func(*testing.T, *fixture){
 	"SelectEvents":                selectEvents,
 	"ManyEventsBecomeACount":      manyEventsCount,
 	"ManyConsentsHideNone":        manyConsentsHideNone,
+	"NobodyHidesEvents":           nobodyHidesEvents,
 	"ManyEventsOfOneTransaction":  manyEventsOfOneTransaction,
 	"EventNumbersAreInOrder":      eventNumbersInOrder,
 	"CountsAreDeletedAfterHours":  countsAreDeleted,
@@ -425,6 +426,36 @@ func manyConsentsHideNone(t *testing.T, f *fixture) {
 		if rows["first"] != audit.MaxRows+1 || rows["second"] != 1 {
 			t.Errorf("got rows %v, want %d for the first client and 1 for the second", rows,
 				audit.MaxRows+1)
+		}
+	})
+}
+
+// nobodyHidesEvents has strangers of one network and an operator do much: what another network and
+// the operator do has rows of its own.
+func nobodyHidesEvents(t *testing.T, f *fixture) {
+	inOneHour(func() {
+		user := f.newUser()
+		from := func(address string, by audit.Actor) context.Context {
+			return audit.With(audit.WithSource(f.ctx, audit.Source{Actor: by,
+				Caller: netip.MustParseAddr(address)}), audit.Event{Action: audit.SignIn,
+				Outcome: audit.Failed, Subject: audit.OfUser(user.ID)})
+		}
+		stranger, operator := audit.Actor{Kind: audit.User}, audit.Actor{Kind: audit.Operator, ID: "op"}
+		for range audit.MaxRows + 10 {
+			f.must(f.Record(from("192.0.2.1", stranger)))
+			f.must(f.Record(from("192.0.2.1", operator)))
+		}
+		for _, address := range []string{"192.0.2.200", "198.51.100.1", "2001:db8::1"} {
+			f.must(f.Record(from(address, stranger)))
+		}
+		rows, counts := map[audit.ActorKind]int{}, map[audit.ActorKind]int{}
+		for _, e := range f.events(audit.Filter{UserID: user.ID}) {
+			rows[e.Actor.Kind]++
+			counts[e.Actor.Kind] += e.Count
+		}
+		if rows[audit.User] != audit.MaxRows+1+2 || counts[audit.User] != audit.MaxRows+13 ||
+			rows[audit.Operator] != audit.MaxRows+10 {
+			t.Errorf("got rows %v of events %v, want those of one network shared", rows, counts)
 		}
 	})
 }

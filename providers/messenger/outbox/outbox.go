@@ -7,6 +7,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -25,6 +26,8 @@ const (
 	most        = 16               // messages at once
 	sendTimeout = 30 * time.Second // of one message, with the messenger's own tries
 )
+
+var errTooOld = errors.New("it is too old")
 
 // Store is the part of the database that a Sender needs.
 type Store interface {
@@ -139,7 +142,10 @@ func (s *Sender) release(id string) {
 // send sends one notice, and notes the outcome.
 func (s *Sender) send(ctx context.Context, n *account.Notice) {
 	defer s.release(n.ID)
-	err := s.try(ctx, n)
+	err := errTooOld // such as after a restore
+	if time.Since(n.At) < account.NoticeLifetime {
+		err = s.try(ctx, n)
+	}
 	if ctx.Err() != nil && err != nil {
 		return // the service stops: the attempt does not count
 	}
@@ -151,7 +157,7 @@ func (s *Sender) send(ctx context.Context, n *account.Notice) {
 	case err == nil:
 		s.metrics.sent.Inc()
 		err = s.config.Store.EndNotice(saving, n, now)
-	case next.Sub(n.Made) > account.NoticeLifetime:
+	case next.Sub(n.At) > account.NoticeLifetime:
 		s.metrics.lost.Inc()
 		s.config.Logger.Error("a notice to a person is lost", "channel", string(n.Channel),
 			"kind", string(n.Kind), "error", err)
