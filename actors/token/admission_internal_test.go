@@ -62,6 +62,8 @@ func (s *fakeStore) Keys(context.Context, time.Time) (keys []oauth.Key, err erro
 	return keys, nil
 }
 
+func (s *fakeStore) NeedKeys(context.Context, map[oauth.Purpose]time.Duration) error { return nil }
+
 // fakePrivateKey returns a key pair that is quick to make.
 var fakePrivateKey = sync.OnceValue(func() string {
 	private, err := oauth.NewPrivateKey(oauth.ES256Keys)
