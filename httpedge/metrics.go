@@ -28,7 +28,7 @@ type metrics struct {
 	gatherer  prometheus.Gatherer
 }
 
-func newMetrics(registry *prometheus.Registry, conns, control *connections,
+func newMetrics(registry *prometheus.Registry, public, admin *connections,
 	log *LogBuffer) (*metrics, error) {
 	m := &metrics{
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
@@ -44,11 +44,11 @@ func newMetrics(registry *prometheus.Registry, conns, control *connections,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_requests_in_flight",
 			Help: "Connections with a request in progress.",
-		}, func() float64 { return float64(conns.busy() + control.busy()) }),
+		}, func() float64 { return float64(public.busy() + admin.busy()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_connections_open",
 			Help: "Open connections of the public listener.",
-		}, func() float64 { return float64(conns.count()) }),
+		}, func() float64 { return float64(public.count()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}
@@ -57,7 +57,7 @@ func newMetrics(registry *prometheus.Registry, conns, control *connections,
 			Name:        "gatehouse_http_connections_refused_total",
 			Help:        "Connections refused because too many were open, in all or of one address.",
 			ConstLabels: prometheus.Labels{"limit": name},
-		}, func() float64 { return float64(conns.refused[reached].Load()) }))
+		}, func() float64 { return float64(public.refused[reached].Load()) }))
 	}
 	if log != nil {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
