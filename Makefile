@@ -8,6 +8,11 @@ PACTLIB  := $(CURDIR)/.tools/pact
 # Not CGO_LDFLAGS: the Go command would rebuild the standard library for it.
 PACTENV  := CGO_ENABLED=1 LIBRARY_PATH=$(PACTLIB) LD_LIBRARY_PATH=$(PACTLIB) PACT_DO_NOT_TRACK=true PACT_LOG_LEVEL=ERROR
 
+# With these tags net and os/user are the same with cgo and without, so that Go compiles once for the
+# static program and for what needs cgo. Flags on the command line replace those in the variable.
+PURE := netgo,osusergo
+export GOFLAGS += -tags=$(PURE)
+
 # A program with the race detector sleeps a second before its end, and each package is one.
 RACEENV  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=50
 # SQLite is C translated to Go. The race detector sees the heap of Go but not that of SQLite, and
@@ -38,26 +43,25 @@ contract-tools:
 	scripts/contract-tools
 
 contracts: pact-lib contract-tools ## Check the contracts with client programs and with the upstream
-	$(PACTENV) go vet -trimpath -tags pact ./contracts/... ./docs
 	$(PACTENV) scripts/contracts
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
-	$(PACTENV) go build -tags pact -trimpath -ldflags '-X main.version=$(VERSION) -extldflags -Wl,-rpath,$(PACTLIB)' -o bin/pactcheck ./contracts/pactcheck
+	$(PACTENV) go build -tags pact,$(PURE) -trimpath -ldflags '-X main.version=$(VERSION) -extldflags -Wl,-rpath,$(PACTLIB)' -o bin/pactcheck ./contracts/pactcheck
 
 pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 	scripts/pactcheck-dist
 
-# The packages that take longest come first. The tests of contracts have run by then, and make lint
-# runs every analyzer that go test would run.
-test: setup contracts ## Run every test with the race detector (about 10 minutes on two processors)
-	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./providers/sqlstore ./actors/token $$(go list ./... | grep -v /contracts)
+# The packages that take longest come first. The tests of contracts and docs have run by then, and
+# make lint runs every analyzer that go test would run.
+test: setup contracts ## Run every test with the race detector (about 15 minutes on two processors)
+	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./providers/sqlstore ./actors/token $$(go list ./... | grep -vE '/(contracts|docs)(/|$$)')
 
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
 	$(PACTENV) scripts/nodes
 
 test-clients: setup ## Sign in with published programs and a real browser (a few minutes)
 	scripts/programs
-	go test -tags programs -count 1 -timeout 30m ./cmd/stack/stacktest/programs
+	go test -tags programs,$(PURE) -count 1 -timeout 30m ./cmd/stack/stacktest/programs
 
 test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
@@ -83,14 +87,13 @@ load: build ## Run a short round of every load scenario, with thresholds
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest
 	bin/loadtest round
 
-# Without cgo and with -trimpath, as make build: Go then compiles once for vet, staticcheck, the
-# build and the programs that tests start. Contracts need cgo; they share a build with their mutants.
+# With -trimpath, as make build: Go then compiles once for vet, staticcheck, the build and the
+# programs that tests start.
 lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
 	test -z "$$(gofmt -l . | tee /dev/stderr)"
-	CGO_ENABLED=0 go vet -trimpath ./...
-	go build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-	CGO_ENABLED=0 GOFLAGS=-trimpath bin/staticcheck ./...
-	GOFLAGS=-trimpath bin/staticcheck -tags pact,programs ./contracts/... ./docs ./cmd/stack/stacktest/programs
+	go vet -trimpath -tags pact,programs,$(PURE) ./...
+	CGO_ENABLED=0 go build -C tools -trimpath -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	GOFLAGS=-trimpath bin/staticcheck -tags pact,programs,$(PURE) ./...
 	go mod tidy -diff
 	CGO_ENABLED=0 go build -trimpath ./...
 

@@ -29,7 +29,7 @@ type metrics struct {
 }
 
 func newMetrics(s *Server) (*metrics, error) {
-	registry, conns := s.config.Metrics, s.publicConns
+	registry, public := s.config.Metrics, s.publicConns
 	m := &metrics{
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_http_panics_total", Help: "Requests whose handler panicked.",
@@ -44,11 +44,11 @@ func newMetrics(s *Server) (*metrics, error) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_requests_in_flight",
 			Help: "Connections with a request in progress.",
-		}, func() float64 { return float64(conns.busy() + s.adminConns.busy()) }),
+		}, func() float64 { return float64(public.busy() + s.adminConns.busy()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_connections_open",
 			Help: "Open connections of the public listener.",
-		}, func() float64 { return float64(conns.count()) }),
+		}, func() float64 { return float64(public.count()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}
@@ -57,7 +57,7 @@ func newMetrics(s *Server) (*metrics, error) {
 			Name:        "gatehouse_http_connections_refused_total",
 			Help:        "Connections refused because too many were open, in all or of one address.",
 			ConstLabels: prometheus.Labels{"limit": name},
-		}, func() float64 { return float64(conns.refused[reached].Load()) }))
+		}, func() float64 { return float64(public.refused[reached].Load()) }))
 	}
 	for use, c := range map[string]*certificate{"public": s.tls, "admin": s.adminTLS} {
 		if c != nil {

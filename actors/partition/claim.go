@@ -73,7 +73,7 @@ func (m *Member) learn(row Row, step int64) {
 	p.learned, p.since = step, m.now.Clock
 	p.moving, p.claimed = false, 0
 	if row.Holder == m.self.ID {
-		// Planted counts are complete only if the node that exported them has handed over.
+		// Received counts are complete only if the node that exported them has handed over.
 		p.claimed = row.Epoch
 		if p.planted == row.Epoch && p.claiming != row.Epoch {
 			p.claimed = p.inherits

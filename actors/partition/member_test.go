@@ -24,7 +24,7 @@ type desk struct {
 	view      *partition.View
 	reloads   int
 	follows   int
-	planted   []string
+	received  []string
 	confirmed []int64
 	rows      partition.Reading // what OpRead returns
 }
@@ -50,8 +50,8 @@ func (d *desk) Reload()                             { d.reloads++ }
 func (d *desk) Follow()                             { d.follows++ }
 func (d *desk) Confirmed(ticket int64)              { d.confirmed = append(d.confirmed, ticket) }
 func (d *desk) Publish(v *partition.View)           { d.view = v }
-func (d *desk) Plant(part int, e int64, first bool, counts []byte) {
-	d.planted = append(d.planted, fmt.Sprintf("%d@%d %v %s", part, e, first, counts))
+func (d *desk) ReceiveCounts(part int, e int64, first bool, counts []byte) {
+	d.received = append(d.received, fmt.Sprintf("%d@%d %v %s", part, e, first, counts))
 }
 
 func (d *desk) time() partition.Now {
@@ -563,7 +563,7 @@ func piece(number int64, n int, more bool, name, counts string) partition.Messag
 		Counts: []byte(counts)}
 }
 
-func TestPiecesArePlantedInOrderAndOnce(t *testing.T) {
+func TestPiecesAreReceivedInOrderAndOnce(t *testing.T) {
 	d := newDesk(t)
 	d.join()
 	d.receive(piece(1, 0, true, "00", "old"))
@@ -579,8 +579,8 @@ func TestPiecesArePlantedInOrderAndOnce(t *testing.T) {
 	d.receive(piece(2, 2, false, "01", "c"))
 	d.receive(piece(2, 2, false, "01", "c"))
 	want := []string{"0@2 true old", "0@2 true a", "0@2 false b", "1@2 true c"}
-	if !slices.Equal(d.planted, want) {
-		t.Errorf("planted %q, want %q", d.planted, want)
+	if !slices.Equal(d.received, want) {
+		t.Errorf("received %q, want %q", d.received, want)
 	}
 	if got := d.messages(partition.Moved); len(got) != 2 || got[0].Refused || got[0].Number != 2 {
 		t.Errorf("replied %+v, want that move 2 has come, for each copy", got)
@@ -605,8 +605,8 @@ func TestMoveIsRefused(t *testing.T) {
 			d.sent = nil
 			d.receive(test.piece)
 			got := d.messages(partition.Moved)
-			if len(got) != 1 || !got[0].Refused || len(d.planted) != 0 {
-				t.Errorf("got %+v, planted %q, want it refused", got, d.planted)
+			if len(got) != 1 || !got[0].Refused || len(d.received) != 0 {
+				t.Errorf("got %+v, received %q, want it refused", got, d.received)
 			}
 		})
 	}

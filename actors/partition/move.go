@@ -176,7 +176,7 @@ func (m *Member) plant(in *incoming, msg *Message) {
 	row := msg.Rows[0]
 	i := m.index[row.Name]
 	if i < len(m.parts)-1 {
-		m.actions.Plant(i, row.Epoch+1, in.name != row.Name, msg.Counts)
+		m.actions.ReceiveCounts(i, row.Epoch+1, in.name != row.Name, msg.Counts)
 	}
 	m.parts[i].planted, m.parts[i].inherits = row.Epoch+1, msg.Claimed[0]
 	in.name, in.next, in.done = row.Name, in.next+1, !msg.More

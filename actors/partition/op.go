@@ -83,9 +83,10 @@ type Actions interface {
 	// Export returns what the services count for a partition of access tokens that no longer
 	// decides, in pieces of at most 256 KiB. It contains ages, no clock values.
 	Export(part int) [][]byte
-	// Plant keeps one piece of counts that another node has exported. They are used when this node
-	// holds the partition at that epoch, if Part.Claimed is below it. first drops earlier pieces.
-	Plant(part int, epoch int64, first bool, counts []byte)
+	// ReceiveCounts keeps one piece of counts that another node has exported. They are used when
+	// this node holds the partition at that epoch, if Part.Claimed is below it. first drops
+	// earlier pieces.
+	ReceiveCounts(part int, epoch int64, first bool, counts []byte)
 	// Reload reads all that the services know again, and calls Member.Applied. It is called after
 	// the node has joined under a new ID, and is retried until it succeeds or is called again.
 	Reload()

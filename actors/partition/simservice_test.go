@@ -10,21 +10,21 @@ import (
 // service is what a process counts and knows: a window of each token, and the tokens that have
 // ended.
 type service struct {
-	windows []partition.Window
-	planted map[int]*planted // by partition
-	ended   uint64           // tokens, as bits
-	reading bool
-	again   bool
+	windows  []partition.Window
+	received map[int]*received // by partition
+	ended    uint64            // tokens, as bits
+	reading  bool
+	again    bool
 }
 
-// planted are the counts of a partition that have come, and are not loaded yet.
-type planted struct {
+// received are the counts of a partition that have come, and are not loaded yet.
+type received struct {
 	epoch   int64
 	windows map[int]partition.Window // by token
 }
 
 func newService(tokens int) service {
-	return service{windows: make([]partition.Window, tokens), planted: map[int]*planted{}}
+	return service{windows: make([]partition.Window, tokens), received: map[int]*received{}}
 }
 
 // retryLoad is when services that fail read the changes again.
@@ -79,9 +79,9 @@ func (n *node) load(reload bool) {
 
 func (w *world) partOf(token int) int { return token % w.parts }
 
-// loadPlanted takes over what was planted for the epoch that the node holds.
-func (n *node) loadPlanted(part int, p *partition.Part) {
-	in := n.planted[part]
+// loadReceived takes over what was received for the epoch that the node holds.
+func (n *node) loadReceived(part int, p *partition.Part) {
+	in := n.received[part]
 	if in == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (n *node) loadPlanted(part int, p *partition.Part) {
 		}
 	}
 	if in.epoch <= p.Epoch {
-		delete(n.planted, part)
+		delete(n.received, part)
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *actions) Export(part int) [][]byte {
 	n := (*node)(a)
 	p := &n.view.Parts[part]
 	if !n.world.planted.loadedOnly {
-		n.loadPlanted(part, p)
+		n.loadReceived(part, p)
 	}
 	var pieces [][]byte
 	for k := range n.windows {
@@ -122,13 +122,13 @@ func (a *actions) Export(part int) [][]byte {
 	return pieces
 }
 
-func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
+func (a *actions) ReceiveCounts(part int, epoch int64, first bool, counts []byte) {
 	n := (*node)(a)
 	if n.leaving {
 		n.world.fail("%s leaves and accepts partition %d", n.id(), part)
 	}
-	if first || n.planted[part] == nil {
-		n.planted[part] = &planted{epoch: epoch, windows: map[int]partition.Window{}}
+	if first || n.received[part] == nil {
+		n.received[part] = &received{epoch: epoch, windows: map[int]partition.Window{}}
 	}
 	next := func() int64 {
 		v, size := binary.Varint(counts)
@@ -137,7 +137,7 @@ func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
 	}
 	for len(counts) > 0 {
 		k := int(next())
-		n.planted[part].windows[k] = partition.Window{
+		n.received[part].windows[k] = partition.Window{
 			Opened:  n.clock() - time.Duration(next()),
 			Used:    int(next()),
 			Rebuilt: int(next()),
@@ -150,7 +150,7 @@ func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
 func (n *node) count(k int, r partition.Report, request bool) (bool, int, time.Duration) {
 	part := n.world.partOf(k)
 	p, clock := &n.view.Parts[part], n.clock()
-	n.loadPlanted(part, p)
+	n.loadReceived(part, p)
 	w := &n.windows[k]
 	w.Hold(p.Epoch, p.Claimed, clock)
 	w.Add(r, p.Claimed, clock)

@@ -158,7 +158,7 @@ func (c *cluster) move(to int) {
 	c.change(func() { c.holder = -1 })
 	for part := range partition.Tokens {
 		for i, counts := range from.ExportWindows(part) {
-			c.nodes[to].PlantWindows(part, c.epoch+1, i == 0, counts)
+			c.nodes[to].ReceiveWindows(part, c.epoch+1, i == 0, counts)
 		}
 	}
 	c.change(func() { c.holder, c.epoch = to, c.epoch+1 })

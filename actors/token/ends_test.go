@@ -127,9 +127,9 @@ func TestRevokingTwiceWritesOnce(t *testing.T) {
 	}
 }
 
-// TestKnownEndIsHonoured revokes a token that another process has ended: the store has nothing to
+// TestKnownEndIsApplied revokes a token that another process has ended: the store has nothing to
 // write, and the response still ends it here.
-func TestKnownEndIsHonoured(t *testing.T) {
+func TestKnownEndIsApplied(t *testing.T) {
 	f := newFixture(t, nil)
 	bearer := f.newTokens(t).AccessToken
 	f.wantVerdict(t, "before", bearer, token.Admitted)

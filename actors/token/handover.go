@@ -19,10 +19,10 @@ const handedFor = partition.Length + lateTime
 // handedWindows are those of a partition's tokens that a former holder has handed over, or that
 // other nodes have reported, and that no request here has needed yet.
 type handedWindows struct {
-	epoch   int64 // of the partition when this node holds it
-	planted bool  // a former holder has handed them over
-	until   time.Duration
-	byToken map[oauth.TokenID]sharedWindows
+	epoch    int64 // of the partition when this node holds it
+	received bool  // a former holder has handed them over
+	until    time.Duration
+	byToken  map[oauth.TokenID]sharedWindows
 }
 
 // mostHanded is how many windows of a partition's tokens are kept at least. A node sends no more than
@@ -41,7 +41,7 @@ func (d *directory) keepHanded(id *oauth.TokenID, windows *sharedWindows) {
 // areValid reports whether the windows are those of the holder of a partition. A former holder that
 // failed may have counted on after it had sent them.
 func (h *handedWindows) areValid(part *partition.Part) bool {
-	return h.epoch == part.Epoch && !(h.planted && part.Claimed == part.Epoch)
+	return h.epoch == part.Epoch && !(h.received && part.Claimed == part.Epoch)
 }
 
 // export collects the windows of a partition's tokens.
@@ -83,7 +83,7 @@ func (s *sharedWindows) append(dst []byte, id *oauth.TokenID, clock time.Duratio
 const exportChunk = 200 << 10
 
 // ExportWindows returns the windows of a partition's tokens, which this node has just stopped to
-// decide about, in parts for PlantWindows. Ages stand for times, since clocks differ.
+// decide about, in parts for ReceiveWindows. Ages stand for times, since clocks differ.
 func (s *Service) ExportWindows(part int) (chunks [][]byte) {
 	moving := &s.config.Peers.View().Parts[part]
 	m := &export{part: moving, clock: s.clock(time.Now())}
@@ -111,17 +111,17 @@ func (s *Service) ExportWindows(part int) (chunks [][]byte) {
 	return chunks
 }
 
-// PlantWindows keeps windows that the holder of a partition hands over, for the time when this node
-// holds it at epoch. first drops those that were kept before. Malformed ones are left out, and those
-// beyond the tokens that may be in use.
-func (s *Service) PlantWindows(part int, epoch int64, first bool, counts []byte) {
+// ReceiveWindows keeps windows that the holder of a partition hands over, for the time when this
+// node holds it at epoch. first drops those that were kept before. Malformed ones are left out, and
+// those beyond the tokens that may be in use.
+func (s *Service) ReceiveWindows(part int, epoch int64, first bool, counts []byte) {
 	clock := s.clock(time.Now())
 	shard := &s.directory.shards[part]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if first || shard.handed.epoch != epoch {
 		shard.handed = handedWindows{
-			epoch: epoch, planted: true, byToken: map[oauth.TokenID]sharedWindows{},
+			epoch: epoch, received: true, byToken: map[oauth.TokenID]sharedWindows{},
 		}
 	}
 	shard.handed.until = clock + handedFor

@@ -27,7 +27,7 @@ func TestHandedWindowsAreBounded(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		s.PlantWindows(7, 1, i == 0, counts)
+		s.ReceiveWindows(7, 1, i == 0, counts)
 	}
 	for range mostHanded {
 		id := oauth.TokenID{7}

@@ -50,13 +50,13 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 		case !counted.isCounted():
 			return a.notCounted(m, counted.verdict)
 		default:
-			m.remote.mode = countKnown
+			m.remote.mode = countedByHolder
 			m.remote.rate, m.remote.used, m.remote.age = counted.rate, counted.used, counted.age
 			m.remote.epoch, m.remote.sent = epoch, s.clock(sent)
 		}
 		m.remote.elsewhere = false
 		err = a.Ask(m)
-		if err == nil && m.stale && m.remote.mode == countKnown && s.readAgain(a) {
+		if err == nil && m.stale && m.remote.mode == countedByHolder && s.readAgain(a) {
 			m.stale = false // the request is counted: it must not be asked about again
 			err = a.Ask(m)
 		}
@@ -72,7 +72,7 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 
 // notCounted ends a request that nobody has counted.
 func (a *tokenActor) notCounted(m *admission, verdict Verdict) error {
-	m.remote.mode, m.remote.elsewhere = countFailed, false
+	m.remote.mode, m.remote.elsewhere = countNowhere, false
 	err := a.Ask(m)
 	m.stale, m.result = false, Admission{Verdict: verdict}
 	return err
@@ -131,7 +131,7 @@ func (s *Service) HandlePeer(
 func (s *Service) countForPeer(a *tokenActor, ask *countAsk) (_ *countReply, settled bool) {
 	m := &admission{
 		endpoint: ask.endpoint, now: time.Now(),
-		remote: &remoteCount{mode: countFor, report: ask.report},
+		remote: &remoteCount{mode: countForPeer, report: ask.report},
 	}
 	err := a.Ask(m)
 	switch {

@@ -39,9 +39,9 @@ func TestRevokeRefreshTokenRevokesFamily(t *testing.T) {
 	f.wantFault(t, "refresh", f.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
 }
 
-// TestAcknowledgedEndIsHonoured checks that a token is refused once the store has acknowledged its
+// TestAcknowledgedEndIsApplied checks that a token is refused once the store has acknowledged its
 // end, before the caller is told: another request for the same end finds nothing to end then.
-func TestAcknowledgedEndIsHonoured(t *testing.T) {
+func TestAcknowledgedEndIsApplied(t *testing.T) {
 	f := newFixture(t, nil)
 	for range 20 {
 		tokens := f.newTokens(t)

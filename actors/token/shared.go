@@ -32,11 +32,11 @@ type sharedWindows [len(limitOf)]partition.Window
 type countMode uint8
 
 const (
-	countHere   countMode = iota // if this node holds the partition, else ask for another node
-	countFor                     // for another node, which asks this one
-	countKnown                   // the holder has counted it
-	countAlone                   // the holder cannot be reached
-	countFailed                  // not at all: nobody has decided
+	countHere       countMode = iota // if this node holds the partition, else ask for another node
+	countForPeer                     // for another node, which asks this one
+	countedByHolder                  // the holder has counted it
+	countAlone                       // the holder cannot be reached
+	countNowhere                     // not at all: nobody has decided
 )
 
 // remoteCount is what a request needs of the holder of its token's partition, and gets from it.
@@ -60,22 +60,22 @@ func (s *Service) newAdmission() any {
 	return &admission{remote: &remoteCount{}}
 }
 
-// countShared counts a request as m.remote.mode says. It sets m.remote.elsewhere when another node has to
-// count it.
+// countShared counts a request as m.remote.mode says. It sets m.remote.elsewhere when another node
+// has to count it.
 func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Decision {
 	w, limit, r := &a.shared[m.endpoint], limitOf[m.endpoint], m.remote
 	switch r.mode {
-	case countKnown:
+	case countedByHolder:
 		w.Learn(r.used, r.age, r.epoch, r.report.Extra, r.sent)
 		return r.rate
-	case countAlone, countFailed, countHere:
+	case countAlone, countNowhere, countHere:
 		w.Unsent(r.report)
 		r.report = partition.Report{}
 	}
 	switch r.mode {
 	case countAlone:
 		return a.countAlone(w, m.endpoint, now)
-	case countFailed:
+	case countNowhere:
 		return ratelimit.Decision{}
 	}
 	peers := a.service.config.Peers

@@ -197,7 +197,8 @@ func TestUrgentSigningKeyRotation(t *testing.T) {
 			if _, err := f.Verify(first, "JWT", &said{}); err != nil {
 				t.Errorf("a hint of the former key is refused: %v", err)
 			}
-			time.Sleep(26*time.Hour + time.Minute) // until the hour of the successor has passed too
+			// Until the hour of the successor has passed too.
+			sleep(t, []*fixture{f}, 26*time.Hour+time.Minute)
 			if got := f.published(t, "ES256"); len(got) != 1 || got[id].KeyID == "" {
 				t.Errorf("got %v, want %s only", got, id)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
@@ -47,10 +48,6 @@ type hookedStore struct {
 	onKeysRead   func() // called after the keys were read, before the reader gets them
 
 	userReads, keyReads, endsReads int
-
-	keysOnly  bool     // keys are all that changes: Changes reads nothing while none do
-	rotations int      // of keys
-	unchanged [2]int64 // the number and rotations with which Changes has found nothing
 }
 
 func newStore(t testing.TB) *hookedStore {
@@ -289,9 +286,7 @@ func (s *hookedStore) Keys(ctx context.Context, now time.Time) ([]oauth.Key, err
 
 // RotateKeys implements oauth.Store.
 func (s *hookedStore) RotateKeys(ctx context.Context, r oauth.KeyRotation) error {
-	err := cmp.Or(s.Store.RotateKeys(ctx, r), s.writeError)
-	s.locked(func() { s.rotations++ })
-	return err
+	return cmp.Or(s.Store.RotateKeys(ctx, r), s.writeError)
 }
 
 // DeleteClient implements oauth.Store.
@@ -317,20 +312,11 @@ func (s *hookedStore) Ends(
 func (s *hookedStore) Changes(
 	ctx context.Context, after int64, limit int,
 ) (last int64, changes []oauth.Change, err error) {
-	var at [2]int64
-	var skip bool
-	s.locked(func() {
-		err, at = s.followError, [2]int64{after, int64(s.rotations)}
-		skip = s.keysOnly && at == s.unchanged
-	})
-	if err != nil || skip {
+	s.locked(func() { err = s.followError })
+	if err != nil {
 		return after, nil, err
 	}
-	last, changes, err = s.Store.Changes(ctx, after, limit)
-	if err == nil && last == after {
-		s.locked(func() { s.unchanged = at })
-	}
-	return last, changes, err
+	return s.Store.Changes(ctx, after, limit)
 }
 
 // logBuffer keeps what is logged. It may be read while others write.
@@ -361,6 +347,8 @@ type fixture struct {
 	client *oauth.Client
 	secret string
 
+	system  *actor.ActorSystem
+	change  func(*token.Config)
 	stopped bool // the test has called Stop
 }
 
@@ -378,11 +366,18 @@ func newFixture(t testing.TB, change func(*token.Config)) *fixture {
 // start starts a Service on a store.
 func start(t testing.TB, store *hookedStore, change func(*token.Config)) *fixture {
 	t.Helper()
-	f := &fixture{store: store, log: &logBuffer{}}
-	system := mailbox.NewSystem()
-	t.Cleanup(system.Shutdown)
+	f := &fixture{store: store, log: &logBuffer{}, system: mailbox.NewSystem(), change: change}
+	t.Cleanup(f.system.Shutdown)
+	f.start(t)
+	t.Cleanup(func() { f.stop(t) })
+	return f
+}
+
+// start starts the Service.
+func (f *fixture) start(t testing.TB) {
+	t.Helper()
 	config := token.Config{
-		Actors: system,
+		Actors: f.system,
 		Tokens: f.store, Accounts: f.store, Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 		Metrics: prometheus.NewRegistry(),
 		Lifetimes: oauth.Lifetimes{
@@ -393,24 +388,41 @@ func start(t testing.TB, store *hookedStore, change func(*token.Config)) *fixtur
 			RefreshGrace:  10 * time.Second,
 		},
 	}
-	if change != nil {
-		change(&config)
+	if f.change != nil {
+		f.change(&config)
 	}
 	var err error
 	if f.Service, err = token.New(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer cancel()
-		if f.stopped {
-			return
-		}
-		if err := f.Stop(ctx); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	return f
+	f.stopped = false
+}
+
+// stop stops the Service, unless it has stopped.
+func (f *fixture) stop(t testing.TB) {
+	t.Helper()
+	if f.stopped {
+		return
+	}
+	f.stopped = true
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if err := f.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// sleep stops some processes, and starts them again after a time. A time of hours costs less so, as
+// a process that runs has things to do in each second.
+func sleep(t testing.TB, processes []*fixture, d time.Duration) {
+	t.Helper()
+	for _, f := range processes {
+		f.stop(t)
+	}
+	time.Sleep(d)
+	for _, f := range processes {
+		f.start(t)
+	}
 }
 
 func (f *fixture) register(t testing.TB, c oauth.Client) (*oauth.Client, string) {

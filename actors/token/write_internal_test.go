@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestWriteIsHonouredBeforeItsEnd checks that nobody learns of the end of a write before this
+// TestWriteIsAppliedBeforeItsEnd checks that nobody learns of the end of a write before this
 // process applies it.
-func TestWriteIsHonouredBeforeItsEnd(t *testing.T) {
+func TestWriteIsAppliedBeforeItsEnd(t *testing.T) {
 	planted := errors.New("planted")
 	for _, want := range []error{nil, planted} {
 		var w write

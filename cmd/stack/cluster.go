@@ -100,7 +100,7 @@ func (s *Stack) joinCluster() {
 	}
 	s.node.Start(cluster.Services{
 		Follow: s.Tokens.Follow, Reload: s.Tokens.Reload,
-		Export: s.Tokens.ExportWindows, Plant: s.Tokens.PlantWindows,
+		Export: s.Tokens.ExportWindows, ReceiveCounts: s.Tokens.ReceiveWindows,
 	})
 	s.onStop(func() error {
 		s.stopWithin(s.node.Leave, "the node's row stays: other nodes remove it")

@@ -30,7 +30,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	built = folder
-	if out, err := exec.Command("go", "build", "-tags", "pact", "-trimpath", "-o",
+	if out, err := exec.Command("go", "build", "-tags", "pact,netgo,osusergo", "-trimpath", "-o",
 		filepath.Join(folder, "pactcheck"),
 		"../pactcheck").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pactcheck: %v: %s\n", err, out)

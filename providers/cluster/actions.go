@@ -45,10 +45,10 @@ func (a actions) Export(part int) [][]byte {
 	return a.n.services.Export(part)
 }
 
-// Plant implements partition.Actions.
-func (a actions) Plant(part int, epoch int64, first bool, counts []byte) {
-	if a.n.services.Plant != nil {
-		a.n.services.Plant(part, epoch, first, counts)
+// ReceiveCounts implements partition.Actions.
+func (a actions) ReceiveCounts(part int, epoch int64, first bool, counts []byte) {
+	if a.n.services.ReceiveCounts != nil {
+		a.n.services.ReceiveCounts(part, epoch, first, counts)
 	}
 }
 

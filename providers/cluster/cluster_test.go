@@ -69,15 +69,15 @@ func TestJoinAndLeaveFailNoAsk(t *testing.T) {
 	if _, ok := r.nodes[c.View().Self]; ok {
 		t.Error("got the row of the node that left still there")
 	}
-	planted := 0
+	received := 0
 	c.counts.Range(func(part, counts any) bool {
-		planted++
+		received++
 		if want := fmt.Sprintf("counts of %d", part); counts != want {
-			t.Errorf("got %q planted, want %q", counts, want)
+			t.Errorf("got %q received, want %q", counts, want)
 		}
 		return true
 	})
-	if planted == 0 {
+	if received == 0 {
 		t.Error("got no counts moved to the node that joined")
 	}
 }

@@ -53,8 +53,8 @@ type Config struct {
 	Metrics   prometheus.Registerer // nil = none
 }
 
-// Services are the services of the process. Export and Plant are called while the Node is locked:
-// they must not block, and may call View and Decides only.
+// Services are the services of the process. Export and ReceiveCounts are called while the Node is
+// locked: they must not block, and may call View and Decides only.
 type Services struct {
 	// Follow applies the changes since the last ones, Reload reads everything again. They return
 	// the number of the last change that is applied.
@@ -62,9 +62,9 @@ type Services struct {
 	// Export returns the counts of a partition of access tokens that no longer decides, in pieces
 	// of at most 256 KiB.
 	Export func(part int) [][]byte
-	// Plant keeps a piece of counts for when this node holds the partition at that epoch. first
-	// drops earlier pieces.
-	Plant func(part int, epoch int64, first bool, counts []byte)
+	// ReceiveCounts keeps a piece of counts for when this node holds the partition at that epoch.
+	// first drops earlier pieces.
+	ReceiveCounts func(part int, epoch int64, first bool, counts []byte)
 }
 
 // Handler handles the asks and casts of one service. It must not block. It calls reply once, at

@@ -56,7 +56,7 @@ type member struct {
 	casts  chan string
 	reload atomic.Int64
 	follow atomic.Int64
-	counts sync.Map    // of partitions that were planted
+	counts sync.Map    // of partitions that were received
 	broken atomic.Bool // its services apply no changes
 }
 
@@ -108,7 +108,7 @@ func startWith(tb testing.TB, r *rows, k *keys, patience time.Duration,
 		Export: func(part int) [][]byte {
 			return [][]byte{fmt.Appendf(nil, "counts of %d", part)}
 		},
-		Plant: func(part int, epoch int64, first bool, counts []byte) {
+		ReceiveCounts: func(part int, epoch int64, first bool, counts []byte) {
 			m.counts.Store(part, string(counts))
 		},
 	})
