@@ -623,7 +623,7 @@ func TestDefaultsAreThoseOfTheStack(t *testing.T) {
 	t.Parallel()
 	environment := newEnvironment(nil)
 	p := &program{environment: environment, resolver: newResolver(environment)}
-	parser, err := newParser(p, io.Discard, func(int) {})
+	parser, err := newParser(p, p.args, io.Discard, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"os"
+	"reflect"
+	"strings"
 	_ "time/tzdata" // machines and containers may have no zone files
 
 	"github.com/alecthomas/kong"
@@ -40,7 +43,7 @@ type commands struct {
 	User     userCommand     `cmd:"" group:"apps" set:"id=The user's id, a number." help:"Manage users."`
 	Audit    auditCommand    `cmd:"" group:"apps" help:"Print the audit trail: who did what."`
 	Lookup   lookupCommand   `cmd:"" group:"lookups" help:"Look up addresses and domains, one or files of millions."`
-	GeoKey   geoKeyCommand   `cmd:"" group:"lookups" help:"Make an API key for a caller of lookups."`
+	GeoKey   geoKeyCommand   `cmd:"" name:"geo-key" group:"lookups" help:"Make an API key for a caller of lookups."`
 	Keys     keysCommand     `cmd:"" group:"keys" help:"Manage the secret keys."`
 	Migrate  migrateCommand  `cmd:"" group:"keys" help:"Show the database's schema version, or bring it up to date."`
 	Backup   backupCommand   `cmd:"" group:"keys" help:"Copy a SQLite database to a file, also while a server runs."`
@@ -64,7 +67,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 		environment: newEnvironment(env)}
 	p.resolver = newResolver(p.environment)
 	helped := false
-	parser, err := newParser(p, stdout, func(int) { helped = true })
+	parser, err := newParser(p, args, stdout, func(int) { helped = true })
 	if err != nil {
 		return p.fail(err)
 	}
@@ -81,7 +84,21 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	return p.fail(selected.Run(p))
 }
 
-func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error) {
+// grammar returns the command that args begin with, or all commands. Kong reads the tags of what it
+// gets each time: those of all commands take longer than many commands run.
+func grammar(args []string) any {
+	all := reflect.ValueOf(&commands{Client: newClientCommand(), User: newUserCommand()}).Elem()
+	for field, value := range all.Fields() {
+		if len(args) > 0 && args[0] == cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name)) {
+			one := reflect.New(reflect.StructOf([]reflect.StructField{field}))
+			one.Elem().Field(0).Set(value)
+			return one.Interface()
+		}
+	}
+	return all.Addr().Interface()
+}
+
+func newParser(p *program, args []string, stdout io.Writer, exit func(int)) (*kong.Kong, error) {
 	options := append(settingTypes(),
 		kong.Name("gatehouse"),
 		kong.Description("gatehouse is an OAuth 2.0 identity service, and a geolocation service for "+
@@ -97,12 +114,12 @@ func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error)
 		// The defaults that a demo sets for itself.
 		kong.Vars{"ptr": "", "trusted_proxies": "", "messenger": "", "log_format": "json"},
 	)
-	return kong.New(&commands{Client: newClientCommand(), User: newUserCommand()}, options...)
+	return kong.New(grammar(args), options...)
 }
 
 // usage prints the help of the program to stderr, since it was not requested.
 func usage(p *program) int {
-	parser, err := newParser(p, p.stderr, func(int) {})
+	parser, err := newParser(p, nil, p.stderr, func(int) {})
 	if err != nil {
 		return p.fail(err)
 	}

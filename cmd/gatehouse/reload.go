@@ -57,7 +57,7 @@ func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
 func (p *program) values() (values map[string]any, wrong string, err error) {
 	now := &program{ctx: p.ctx, args: p.args, stdin: p.stdin, stdout: io.Discard, stderr: io.Discard,
 		environment: p.environment, resolver: newResolver(p.environment)}
-	parser, err := newParser(now, io.Discard, func(int) {})
+	parser, err := newParser(now, p.args, io.Discard, func(int) {})
 	if err != nil {
 		return nil, err.Error(), err
 	}
