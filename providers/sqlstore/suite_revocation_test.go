@@ -11,18 +11,18 @@ import (
 )
 
 var revocationTests = map[string]func(*testing.T, *fixture){
-	"RevokeAccessToken":       revokeAccessToken,
-	"RevokeFamily":            revokeFamily,
-	"RevokeUser":              revokeUser,
-	"RevokeClient":            revokeClient,
-	"RevokeConsent":           revokeConsent,
-	"RevokeNeedsOneSelector":  revokeNeedsOneSelector,
-	"RevokeUnknownIsNoError":  revokeUnknown,
-	"EpochsGrow":              epochsGrow,
-	"NewPassword":         replacePassword,
-	"NewPasswordConflict": replacePasswordConflict,
-	"EndsOfGrantAreLimited":   endsOfGrantAreLimited,
-	"RevokeTokenByEpoch":      revokeTokenByEpoch,
+	"RevokeAccessToken":      revokeAccessToken,
+	"RevokeFamily":           revokeFamily,
+	"RevokeUser":             revokeUser,
+	"RevokeClient":           revokeClient,
+	"RevokeConsent":          revokeConsent,
+	"RevokeNeedsOneSelector": revokeNeedsOneSelector,
+	"RevokeUnknownIsNoError": revokeUnknown,
+	"EpochsGrow":             epochsGrow,
+	"NewPassword":            replacePassword,
+	"NewPasswordConflict":    replacePasswordConflict,
+	"EndsOfGrantAreLimited":  endsOfGrantAreLimited,
+	"RevokeTokenByEpoch":     revokeTokenByEpoch,
 }
 
 // endsOfGrantAreLimited ends as many access tokens of one user at one client as are kept. Then the
