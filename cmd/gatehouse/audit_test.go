@@ -35,7 +35,9 @@ func events(t *testing.T, env []string, args ...string) (all []audit.Event) {
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("got line %q, want an event: %v", line, err)
 		}
-		all = append(all, e)
+		if e.Action != audit.TrailRead { // the reads of this test are on record as well
+			all = append(all, e)
+		}
 	}
 	return all
 }
@@ -84,7 +86,8 @@ func TestAuditCommand(t *testing.T) {
 	}
 
 	got := runOnce(t, env, "audit")
-	lines := strings.Split(strings.TrimSuffix(got.stdout, "\n"), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSuffix(got.stdout, "\n"), "\n"),
+		func(line string) bool { return strings.Contains(line, string(audit.TrailRead)) })
 	if got.code != exitDone || len(lines) != len(all)+1 || !strings.HasPrefix(lines[0], "TIME ") {
 		t.Fatalf("got code %d and\n%s, want a heading and %d rows", got.code, got.stdout, len(all))
 	}

@@ -61,19 +61,22 @@ func (s *service) askProof(p *person) {
 
 // proofEndpoints returns the endpoints that ask for a code to an older channel of the account.
 func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
-	for path, handle := range map[string]func(*person, string, *visit.CodeFlow){
-		pages.PathMeConfirm: s.confirm, pages.PathMeConfirmVerify: s.verifyProof,
-		pages.PathMeConfirmResend: s.resendProof,
+	for _, row := range []struct {
+		path   string
+		handle func(p *person, next string, f *visit.CodeFlow)
+	}{
+		{pages.PathMeConfirm, s.confirm}, {pages.PathMeConfirmVerify, s.verifyProof},
+		{pages.PathMeConfirmResend, s.resendProof},
 	} {
-		all = append(all, endpoint.Endpoint{Pattern: path, Methods: methods, Format: endpoint.Page,
-			Handle: s.Replay(s.personal(func(p *person) {
+		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
+			Format: endpoint.Page, Handle: s.Replay(s.personal(func(p *person) {
 				name := string(p.HTTP.QueryArgs().Peek(paramFor))
 				next := proofPages[name]
 				if next == "" {
 					visit.Redirect(p.HTTP, pages.PathMe)
 					return
 				}
-				handle(p, next, s.proofFlow(name))
+				row.handle(p, next, s.proofFlow(name))
 			}))})
 	}
 	return all

@@ -62,18 +62,21 @@ func (s *service) useLink(v *visit.Visit, l *account.Link, token string) {
 	default:
 		s.DropSessions(v)
 		v.Secret = s.RenewBrowserSecret(v.HTTP)
-		s.recoverAccount(v, u)
+		s.recoverAccount(v, l, u)
 	}
 }
 
-// recoverAccount sends a code that gets the owner back in. If none can be sent now, it shows where
-// to ask for one.
-func (s *service) recoverAccount(v *visit.Visit, u *account.User) {
+// recoverAccount sends a code that gets the owner back in, by the channel of the link if that signs
+// in. If none can be sent now, it shows where to ask for one. A new address may be a thief's: it gets
+// no code.
+func (s *service) recoverAccount(v *visit.Visit, l *account.Link, u *account.User) {
 	flow, begin, address := &s.resetFlow().CodeFlow, s.people.BeginReset, u.Email
-	if u.Email == "" {
+	byPhone := !u.MustUsePassword(s.people.PhoneReplacesPassword()) && u.Phone != ""
+	if byPhone && (l.Channel == account.SMS || u.Email == "") {
 		flow, begin, address = &s.phoneFlow().CodeFlow, s.people.BeginPhone, u.Phone
 	}
-	if s.people.Channels().Has(flow.Channel) {
+	if s.people.Channels().Has(flow.Channel) &&
+		u.IsSettled(account.WayOf(flow.Channel), v.Now) {
 		code, err := begin(v.Ctx, address, s.Browser(v, address), v.Now)
 		if err == nil {
 			s.GoOnToCode(v, flow, code)
