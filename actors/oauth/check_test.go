@@ -99,6 +99,7 @@ func TestCheckRedeem(t *testing.T) {
 }
 
 func TestCheckRotate(t *testing.T) {
+	itself := func(_ *oauth.RefreshToken, c *oauth.Client) { c.Options.SelfRegistered = true }
 	for _, row := range []struct {
 		name   string
 		scope  string
@@ -113,6 +114,9 @@ func TestCheckRotate(t *testing.T) {
 		{"malformed", "view-user  detail-user", nil, 0, oauth.InvalidScope},
 		{"more than the client still has", "detail-user", func(_ *oauth.RefreshToken, c *oauth.Client) { c.Scopes = oauth.ViewUser }, 0, oauth.InvalidScope},
 		{"what the client still has", "", func(_ *oauth.RefreshToken, c *oauth.Client) { c.Scopes = oauth.ViewUser }, oauth.ViewUser, ""},
+		{"more, by a client that registered itself", "openid view-user nonsense", itself, oauth.ViewUser, ""},
+		{"malformed, by such a client", " view-user", itself, oauth.ViewUser, ""},
+		{"nothing of it, by such a client", "openid nonsense", itself, 0, oauth.InvalidScope},
 		{"another client", "", func(_ *oauth.RefreshToken, c *oauth.Client) { c.ID = "other" }, 0, oauth.InvalidGrant},
 		{"another client, wrong scope", "x", func(_ *oauth.RefreshToken, c *oauth.Client) { c.ID = "other" }, 0, oauth.InvalidGrant},
 		{"revoked", "", func(k *oauth.RefreshToken, _ *oauth.Client) { k.Family.Revoked = true }, 0, oauth.InvalidGrant},

@@ -186,8 +186,8 @@ func NewResources(issuer string, all []Resource) *Resources {
 	return r
 }
 
-// resourceKey returns what is equal for the spellings of one URI: a host has no case, and an empty
-// path is the path / (RFC 3986 section 6.2.3).
+// resourceKey returns what is equal for the spellings of one URI: scheme and host have no case, and an
+// empty path is the path / (RFC 3986 sections 6.2.2.1 and 6.2.3).
 func resourceKey(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Host == "" {
@@ -201,7 +201,7 @@ func resourceKey(uri string) string {
 	if rest == "" || rest[0] == '?' {
 		rest = "/" + rest
 	}
-	return uri[:start] + strings.ToLower(u.Host) + rest
+	return u.Scheme + "://" + strings.ToLower(u.Host) + rest
 }
 
 // targetFault returns an error about a resource, which it names if that is a proper URI.

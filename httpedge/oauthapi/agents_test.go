@@ -324,8 +324,7 @@ func TestScopesOfAgents(t *testing.T) {
 		{"mcp-access", "", agentsAPI + "/../mcp", "invalid_target", ""},
 		{"mcp-access", "mcp-access", agentsAPI, "", agentsAPI},
 		{"", "", agentsRoot + "/", "", agentsRoot},
-		{"", "mcp-access", "HTTPS://MCP.example/mcp", "invalid_target", ""},
-		{"", "mcp-access", "https://MCP.example/mcp", "", agentsAPI},
+		{"", "mcp-access", "HTTPS://MCP.example/mcp", "", agentsAPI},
 		{"", "server-operations", "", "invalid_scope", ""},
 		{"", "mcp-access", "", "invalid_scope", ""},
 	} {
