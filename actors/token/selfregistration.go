@@ -21,6 +21,9 @@ import (
 // for an hour at most.
 const DefaultRegistrationPerHour = 60
 
+// registerAgain is the longest that a caller is told to wait. A consent gives a place back before.
+const registerAgain = 10 * time.Minute
+
 // endEvery is how often self-registered clients are ended that nobody has consented to, or that
 // nobody uses.
 const endEvery = time.Minute
@@ -91,7 +94,7 @@ func (s *Service) register(
 	switch {
 	case errors.As(err, &crowded):
 		return nil, tooMany("Too many clients from this network wait for a first consent.",
-			max(time.Second, crowded.Until.Sub(now)))
+			min(max(time.Second, crowded.Until.Sub(now)), registerAgain))
 	case err != nil:
 		return nil, fmt.Errorf("register client: %w", err)
 	}
