@@ -34,11 +34,13 @@ func (s *busyStore) Client(ctx context.Context, id string) (*oauth.Client, error
 }
 
 // RegisterClient implements oauth.Store.
-func (s *busyStore) RegisterClient(ctx context.Context, c *oauth.Client, most int) error {
+func (s *busyStore) RegisterClient(
+	ctx context.Context, c *oauth.Client, r oauth.Registrant,
+) ([]oauth.EndedClient, error) {
 	if s.busy.Load() {
-		return oauth.ErrBusy
+		return nil, oauth.ErrBusy
 	}
-	return s.Store.RegisterClient(ctx, c, most)
+	return s.Store.RegisterClient(ctx, c, r)
 }
 
 // Session implements account.Store.

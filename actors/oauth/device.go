@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"crypto/rand"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -22,18 +23,26 @@ type DeviceCode struct {
 	UserCode      Hash // of the user code, as HashUserCode returns it
 	ClientID      string
 	Scopes        Scopes
-	DefaultScopes bool   // as in AuthorizationCode
-	Place         string // rough place of the device, for the user; "" = not known
+	DefaultScopes bool       // as in AuthorizationCode
+	Place         string     // rough place of the device, for the user; "" = not known
+	Caller        netip.Addr // who asked for it; zero = not known. A Store keeps the network only
 	Created       time.Time
 	Expires       time.Time
 	Decision      Decision // of its user; 0 = none yet
 }
 
+// Dropped is the Decision about a device code whose place another one has taken.
+const Dropped Decision = 3
+
+// MostDevices is how many device codes of a client may wait for a decision.
+const MostDevices = 5_000
+
 // DeviceStore keeps device codes. Its methods may be called by many goroutines. A write is durable
 // when its method returns nil.
 type DeviceStore interface {
 	// SaveDeviceCode inserts a new device code. It returns ErrConflict if its user code is in use,
-	// and ErrNotFound if there is no such client.
+	// and ErrNotFound if there is no such client. If MostDevices of the client wait for a decision, it
+	// drops the oldest ones of the networks that have most of them.
 	SaveDeviceCode(ctx context.Context, c *DeviceCode) error
 	// DeviceCode returns the device code with that hash, decided or expired or not, or ErrNotFound.
 	DeviceCode(ctx context.Context, hash Hash) (*DeviceCode, error)

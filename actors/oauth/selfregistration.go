@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -28,9 +29,10 @@ const (
 
 // RegistrationStore keeps clients that registered themselves.
 type RegistrationStore interface {
-	// RegisterClient is CreateClient for a client that awaits a consent. It returns ErrFull if most
-	// of them do already.
-	RegisterClient(ctx context.Context, c *Client, most int) error
+	// RegisterClient is CreateClient for a client that awaits a consent. It returns a *CrowdedError
+	// if as many of its caller do as r allows. If r.Most do in all, it deletes the oldest ones of the
+	// networks that have most of them, and returns them.
+	RegisterClient(ctx context.Context, c *Client, r Registrant) (ended []EndedClient, err error)
 	// SettledClients is Clients without those that await a consent, which anybody can make.
 	SettledClients(ctx context.Context, after string, limit int) ([]*Client, error)
 	// EndClients deletes self-registered clients at now, and returns them: those that have awaited
@@ -46,8 +48,20 @@ type EndedClient struct {
 	Idle bool // false = nobody has consented in time
 }
 
-// ErrFull: too many clients await a consent; nothing was written.
-var ErrFull = errors.New("too many clients await a consent")
+// Registrant is who registers a client, and what may await a consent then.
+type Registrant struct {
+	Caller netip.Addr // zero = not known
+	// PerCaller is how many clients of an IPv4 address or IPv6 /64 may await a consent, and of an IPv6
+	// /48 four times as many; 0 = no limit.
+	PerCaller int
+	Most      int // in all
+}
+
+// CrowdedError is the error of a registration of a caller for whom too many clients await a consent.
+type CrowdedError struct{ Until time.Time } // when the first of them ends
+
+// Error implements error.
+func (*CrowdedError) Error() string { return "too many clients of the caller await a consent" }
 
 // HasLapsed reports whether nobody has consented in time to a client that registered itself.
 func (c *Client) HasLapsed(now time.Time) bool {

@@ -11,7 +11,10 @@ import (
 var widths = [...]struct {
 	bits int // of an IPv6 network
 	wide int // times the burst and the rate of the first
-}{{64, 1}, {56, 2}, {48, 4}}
+}{{64, 1}, {56, 2}, {48, SiteShares}}
+
+// SiteShares is how many times an IPv6 /48 may have what one caller may.
+const SiteShares = 4
 
 // Throttle limits the failed attempts of each caller: a burst at once, then one for each interval.
 // A caller is an IPv4 address or an IPv6 /64. An IPv6 /56 may fail twice as often in all, and a /48

@@ -15,13 +15,11 @@ import (
 )
 
 // Limits on device codes: a burst at once, and then one for each interval. So a caller has at most
-// 60 that are valid, an IPv6 /48 240, and a client 10,000. A confidential client is limited as such,
-// not by its address: it may ask for many devices.
+// 60 that are valid, and an IPv6 /48 240. A confidential client is not limited by its address: it may
+// ask for many devices. Of oauth.MostDevices of a client, the largest network's oldest makes room.
 const (
 	callerDevices      = 20
 	callerDevicesEvery = 15 * time.Second
-	clientDevices      = 2_000
-	clientDevicesEvery = 75 * time.Millisecond
 )
 
 // Limits on wrong user codes of a browser, an account and a caller. There is none for all together,
@@ -44,7 +42,6 @@ const (
 // deviceLimits are the limits on device codes.
 type deviceLimits struct {
 	callers ratelimit.Limiter[netip.Addr] // of device codes
-	clients ratelimit.Limiter[string]     // of device codes
 	polls   ratelimit.Limiter[oauth.Hash] // of one device code
 
 	guessBrowsers ratelimit.Limiter[oauth.Hash]
@@ -60,10 +57,6 @@ func newDeviceLimits(nodes ratelimit.Nodes) deviceLimits {
 	return deviceLimits{
 		callers: ratelimit.ShareThrottle(nodes, "device_callers",
 			ratelimit.NewThrottle(callerDevices, callerDevicesEvery, limitedDevices)),
-		clients: ratelimit.SharePacer(nodes, "device_clients",
-			ratelimit.NewPacer[string](clientDevices, clientDevicesEvery, limitedDevices),
-			func(id string) []byte { return []byte(id) },
-			func(text []byte) (string, bool) { return string(text), true }),
 		polls: ratelimit.SharePolls(nodes, "device_polls",
 			ratelimit.NewPolls[oauth.Hash](oauth.DevicePollInterval, oauth.DevicePollInterval, polledDevices),
 			encodeHash, decodeHash),
@@ -124,7 +117,7 @@ func (s *Service) beginDevice(
 		return nil, fault
 	}
 	response, err := s.saveDevice(ctx, &oauth.DeviceCode{
-		ClientID: client.ID, Scopes: scopes, DefaultScopes: isDefault, Place: r.Place,
+		ClientID: client.ID, Scopes: scopes, DefaultScopes: isDefault, Place: r.Place, Caller: r.Caller,
 		Created: now, Expires: now.Add(oauth.DeviceCodeLifetime),
 	})
 	if err != nil {
@@ -133,27 +126,18 @@ func (s *Service) beginDevice(
 	return response, err
 }
 
-// countDevice counts a new device code of a client and, if it is public, of the caller. forgive
-// takes that back.
+// countDevice counts a new device code of the caller, if the client is public. forgive takes that
+// back.
 func (s *Service) countDevice(
 	client *oauth.Client, caller netip.Addr, now time.Time,
 ) (forgive func(), fault *oauth.Error) {
-	isLimited := client.Public && caller.IsValid()
-	if isLimited {
-		if wait := s.devices.callers.Take(caller, now); wait > 0 {
-			return nil, tooMany("Too many device codes were requested from this address.", wait)
-		}
+	if !client.Public || !caller.IsValid() {
+		return func() {}, nil
 	}
-	forgiveCaller := func() {
-		if isLimited {
-			s.devices.callers.Forgive(caller)
-		}
+	if wait := s.devices.callers.Take(caller, now); wait > 0 {
+		return nil, tooMany("Too many device codes were requested from this address.", wait)
 	}
-	if wait := s.devices.clients.Take(client.ID, now); wait > 0 {
-		forgiveCaller()
-		return nil, tooMany("The client has too many device codes that nobody has used.", wait)
-	}
-	return func() { forgiveCaller(); s.devices.clients.Forgive(client.ID) }, nil
+	return func() { s.devices.callers.Forgive(caller) }, nil
 }
 
 // tooMany returns the error for a limit that is reached.

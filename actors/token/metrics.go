@@ -21,8 +21,9 @@ type metrics struct {
 	signatureSeconds  *prometheus.HistogramVec // by algorithm
 	signaturesRefused prometheus.Counter
 
-	registrations                   *prometheus.CounterVec // by outcome
-	clientsIdle, clientsUnconsented prometheus.Counter     // that were ended
+	registrations *prometheus.CounterVec // by outcome
+	// clients that were ended
+	clientsIdle, clientsUnconsented, clientsCrowdedOut prometheus.Counter
 }
 
 func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
@@ -60,10 +61,11 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	m.registrations.WithLabelValues("ok")
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gatehouse_clients_ended_total",
-		Help: "Clients that registered themselves and were ended, by reason: idle or unconsented.",
+		Help: "Clients that registered themselves and were ended, by reason: idle, unconsented or crowded_out.",
 	}, []string{"reason"})
 	m.clientsIdle, m.clientsUnconsented = ended.WithLabelValues("idle"),
 		ended.WithLabelValues("unconsented")
+	m.clientsCrowdedOut = ended.WithLabelValues("crowded_out")
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
 	for _, grant := range []oauth.GrantTypes{
 		oauth.AuthorizationCodeGrant, oauth.RefreshTokenGrant, oauth.ClientCredentialsGrant,

@@ -10,43 +10,29 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
-	"gatehouse/actors/ratelimit"
 )
 
-// Limits on registrations with RegistrationOpen: a caller may send ten at once, and then one each
-// five minutes; a /48 four times as many.
-const (
-	registrations      = 10
-	registrationsEvery = 5 * time.Minute
-	registeringCallers = 10_000
-)
+// DefaultRegistrationPerHour is how many clients of a caller may await a consent by default. Each does
+// for an hour at most.
+const DefaultRegistrationPerHour = 60
+
+// registerAgain is the longest that a caller is told to wait. A consent gives a place back before.
+const registerAgain = 10 * time.Minute
 
 // endEvery is how often self-registered clients are ended that nobody has consented to, or that
 // nobody uses.
 const endEvery = time.Minute
-
-// errRegistrationsFull tells that too many clients await a consent.
-var errRegistrationsFull = &oauth.Error{
-	Code:        oauth.TemporarilyUnavailable,
-	Description: "Too many new clients wait for a first consent.",
-	Hint:        "Try again in some minutes, or ask the operator to register the client.",
-	RetryAfter:  10 * time.Minute,
-}
 
 // errRegistrationToken tells that the initial access token is missing or wrong.
 var errRegistrationToken = &oauth.Error{
 	Code:        oauth.InvalidToken,
 	Description: "A registration needs the operator's initial access token.",
 	Hint:        "Send it in the header Authorization: Bearer.",
-}
-
-func newRegistrationLimit(nodes ratelimit.Nodes) ratelimit.Limiter[netip.Addr] {
-	return ratelimit.ShareThrottle(nodes, "registrations",
-		ratelimit.NewThrottle(registrations, registrationsEvery, registeringCallers))
 }
 
 // TakesRegistrations reports whether clients may register themselves.
@@ -87,10 +73,6 @@ func (s *Service) register(
 	if err := s.checkKeysURL(ctx, c); err != nil {
 		return nil, oauth.InvalidMetadata(err)
 	}
-	forgive, err := s.countRegistration(caller, now)
-	if err != nil {
-		return nil, err
-	}
 	c.ID, c.Created, c.Awaits = uuid.NewString(), now, now.Add(oauth.ConsentWithin)
 	var secret string
 	if !c.Public && !c.HasKeys() {
@@ -101,10 +83,17 @@ func (s *Service) register(
 	ctx = audit.With(ctx, audit.Event{Action: audit.ClientRegistered, Target: c.ID})
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	switch err := s.config.Tokens.RegisterClient(ctx, c, oauth.MostAwaiting); {
-	case errors.Is(err, oauth.ErrFull):
-		forgive()
-		return nil, errRegistrationsFull
+	from := oauth.Registrant{Caller: caller, Most: oauth.MostAwaiting}
+	if s.config.Registration == oauth.RegistrationOpen {
+		from.PerCaller = s.config.RegistrationPerHour
+	}
+	ended, err := s.config.Tokens.RegisterClient(ctx, c, from)
+	s.clientsEnded(ended, s.metrics.clientsCrowdedOut)
+	var crowded *oauth.CrowdedError
+	switch {
+	case errors.As(err, &crowded):
+		return nil, tooMany("Too many clients from this network wait for a first consent.",
+			min(max(time.Second, crowded.Until.Sub(now)), registerAgain))
 	case err != nil:
 		return nil, fmt.Errorf("register client: %w", err)
 	}
@@ -128,20 +117,6 @@ func (s *Service) mayRegister(token string, caller netip.Addr, now time.Time) er
 		return tooMany("Too many wrong tokens were sent.", wait)
 	}
 	return errRegistrationToken
-}
-
-// countRegistration counts a registration of a caller who has sent no token. forgive takes that
-// back.
-func (s *Service) countRegistration(
-	caller netip.Addr, now time.Time,
-) (forgive func(), err error) {
-	if s.config.Registration != oauth.RegistrationOpen {
-		return func() {}, nil
-	}
-	if wait := s.registrations.Take(caller, now); wait > 0 {
-		return nil, tooMany("Too many clients were registered from this network.", wait)
-	}
-	return func() { s.registrations.Forgive(caller) }, nil
 }
 
 // ConfirmClient notes that a person has just consented to a client that registered itself, which
@@ -185,17 +160,23 @@ func (s *Service) endClients() {
 // EndClients ends the self-registered clients that nobody has consented to, or that nobody uses.
 func (s *Service) EndClients(ctx context.Context, now time.Time) error {
 	ended, err := s.config.Tokens.EndClients(ctx, now)
+	s.clientsEnded(ended, s.metrics.clientsUnconsented)
+	if err != nil {
+		return fmt.Errorf("end clients: %w", err)
+	}
+	return nil
+}
+
+// clientsEnded forgets clients that the store has deleted. unconsented counts those that awaited a
+// consent.
+func (s *Service) clientsEnded(ended []oauth.EndedClient, unconsented prometheus.Counter) {
 	for _, c := range ended {
 		s.clients.change(c.ID)
 		s.clientActors.drop(c.ID)
 		if c.Idle {
 			s.metrics.clientsIdle.Inc()
 		} else {
-			s.metrics.clientsUnconsented.Inc()
+			unconsented.Inc()
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("end clients: %w", err)
-	}
-	return nil
 }

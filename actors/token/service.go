@@ -19,7 +19,7 @@
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
 //   - The keys of clients, and the limit of their assertions, are in memory. The store knows which
 //     assertions were used.
-//   - The limits of device codes, of their polls, of guesses of user codes and of registrations are
+//   - The limits of device codes, of their polls, and of guesses of user codes are
 //     in memory. A restart forgets them.
 package token
 
@@ -61,6 +61,10 @@ type Config struct {
 	// initial access token, required with oauth.RegistrationToken.
 	Registration      oauth.RegistrationMode
 	RegistrationToken string
+	// RegistrationPerHour is how many clients that registered themselves within an hour from one
+	// address may await a consent with oauth.RegistrationOpen; optional: 0 =
+	// DefaultRegistrationPerHour.
+	RegistrationPerHour int
 	// Fetcher fetches metadata documents, and the keys of clients with a jwks_uri. It is required
 	// with ClientMetadata; nil = clients with a jwks_uri cannot authenticate.
 	Fetcher Fetcher
@@ -119,8 +123,6 @@ type Service struct {
 	resources resourceCache
 	fetches   ratelimit.Limiter[int64] // of metadata documents, by user
 
-	registrations ratelimit.Limiter[netip.Addr]
-
 	directory *directory
 	ended     endedTokens
 	asks      sync.Pool // of *admission
@@ -157,7 +159,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	}
 	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)
 	s.fetches = newFetchLimit(config.Nodes)
-	s.registrations = newRegistrationLimit(config.Nodes)
+	s.config.RegistrationPerHour = cmp.Or(config.RegistrationPerHour, DefaultRegistrationPerHour)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission

@@ -99,6 +99,7 @@ type identitySettings struct {
 	ClientIDMetadata      choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (${default})."`
 	Registration          choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" default:"off" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (${default})."`
 	RegistrationToken     secretText      `name:"registration-token" variable:"GATEHOUSE_REGISTRATION_TOKEN" min:"32" group:"identity" placeholder:"TOKEN" help:"Bearer token that a registration must send, 32 to 256 characters; needed with --registration=token. Other users of this machine can see flags: use the variable or the file."`
+	RegistrationPerHour   int             `name:"registration-per-hour" variable:"GATEHOUSE_REGISTRATION_PER_HOUR" default:"60" min:"1" max:"10000" group:"identity" placeholder:"N" help:"Clients that registered themselves within an hour from one address, and that nobody has consented to yet (${default})."`
 	Stale                 duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
 	MaxActiveTokens       int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them, one user a 64th. Requests with further tokens get 503 (${default})."`
 	AuditAddresses        choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
@@ -390,6 +391,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		ClientMetadata:       s.ClientIDMetadata == "on",
 		Registration:         registrationModes[s.Registration],
 		RegistrationToken:    string(s.RegistrationToken),
+		RegistrationPerHour:  s.RegistrationPerHour,
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",

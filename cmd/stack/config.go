@@ -150,6 +150,9 @@ type Identity struct {
 	// token, required with oauth.RegistrationToken.
 	Registration      oauth.RegistrationMode
 	RegistrationToken string
+	// RegistrationPerHour limits the registrations of an address that await a consent; optional: 0 =
+	// token.Config's default.
+	RegistrationPerHour int
 	// Fetcher is for tests; optional: it takes the place of the one that reaches public addresses.
 	Fetcher token.Fetcher
 	// Stale is how long requests with access tokens go on when the changes of other processes

@@ -40,7 +40,8 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		Registration: c.Registration, RegistrationToken: c.RegistrationToken,
-		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
+		RegistrationPerHour: c.RegistrationPerHour,
+		SigningKeyAge:       c.SigningKeyAge, HintLifetime: c.SessionMax,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if err := s.openFetcher(&tokens); err != nil {

@@ -100,7 +100,8 @@ tokens_per_minute, options, awaits, epoch, review)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT (id) DO NOTHING RETURNING epoch`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
 disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13,
-tokens_per_minute = $14, options = $15, awaits = $16, review = CASE WHEN review = 0 THEN 0 ELSE CAST($17 AS BIGINT) END,
+tokens_per_minute = $14, options = $15, awaits = CAST($16 AS BIGINT), network = CASE WHEN CAST($16 AS BIGINT) = 0 THEN '' ELSE network END,
+caller = CASE WHEN CAST($16 AS BIGINT) = 0 THEN '' ELSE caller END, review = CASE WHEN review = 0 THEN 0 ELSE CAST($17 AS BIGINT) END,
 version = version + 1
 WHERE id = $1 AND version = $12 RETURNING epoch`
 	clientExists = `SELECT id FROM clients WHERE id = $1`
@@ -118,12 +119,13 @@ var (
 
 // CreateClient implements oauth.Store. It returns an error if a client with the ID exists.
 func (s *Store) CreateClient(ctx context.Context, c *oauth.Client) error {
-	return s.createClient(ctx, c, func(*batch) error { return nil })
+	none := func(*batch) error { return nil }
+	return s.createClient(ctx, c, none, none)
 }
 
-// createClient inserts a client unless check returns an error.
+// createClient inserts a client between check and then, unless one of them returns an error.
 func (s *Store) createClient(
-	ctx context.Context, c *oauth.Client, check func(*batch) error,
+	ctx context.Context, c *oauth.Client, check, then func(*batch) error,
 ) error {
 	created := *c
 	created.Version, created.Epoch = 0, time.Now().UnixMicro()
@@ -131,7 +133,10 @@ func (s *Store) createClient(
 		if err := check(b); err != nil {
 			return err
 		}
-		return b.createClient(&created)
+		if err := b.createClient(&created); err != nil {
+			return err
+		}
+		return then(b)
 	})
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)

@@ -3,22 +3,32 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 const (
 	insertDevice = `INSERT INTO device_codes
-(hash, user_code, client_id, scopes, default_scopes, place, created, expires, decision)
-SELECT $1, $2, c.id, $4, $5, $6, $7, $8, $9 FROM clients c WHERE c.id = $3 ON CONFLICT DO NOTHING`
+(hash, user_code, client_id, scopes, default_scopes, place, created, expires, decision, network)
+SELECT $1, $2, c.id, $4, $5, $6, $7, $8, $9, $10 FROM clients c WHERE c.id = $3 ON CONFLICT DO NOTHING`
 	hasClient    = `SELECT 1 FROM clients WHERE id = $1`
 	deviceFields = `SELECT hash, user_code, client_id, scopes, default_scopes, place, created, expires, decision
 FROM device_codes WHERE `
 	selectDevice    = deviceFields + `hash = $1`
 	selectDeviceFor = deviceFields + `user_code = $1`
 	decideDevice    = `UPDATE device_codes SET decision = $2 WHERE hash = $1 AND decision = 0 AND expires > $3`
-	hasDevice       = `SELECT 1 FROM device_codes WHERE hash = $1`
+	// A client's undecided device codes, but for the first $3.
+	hasDevices    = `SELECT 1 FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2 LIMIT 1 OFFSET $3`
+	deviceHolders = `SELECT network, COUNT(*) FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2
+GROUP BY network ORDER BY COUNT(*) DESC, MIN(created) LIMIT $3`
+	dropDevices = `UPDATE device_codes SET decision = $5, expires = $6 WHERE hash IN (SELECT hash FROM device_codes
+WHERE client_id = $1 AND decision = 0 AND created > $2 AND network = $3 ORDER BY created LIMIT $4)`
+	hasDevice = `SELECT 1 FROM device_codes WHERE hash = $1`
 	// It adds to the consent, or makes one that is for devices alone.
 	grantDevice = `INSERT INTO consents (user_id, client_id, scopes, granted, used, devices)
 SELECT u.id, c.id, 0, $3, $3, $4 FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2
@@ -32,9 +42,12 @@ func (s *Store) SaveDeviceCode(ctx context.Context, c *oauth.DeviceCode) error {
 		if !isText(c.Place) || !isText(c.ClientID) {
 			return refusal{errText}
 		}
+		if err := b.dropDevices(c); err != nil {
+			return err
+		}
 		n, err := b.conn.exec(b.ctx, insertDevice, c.Hash[:], c.UserCode[:], c.ClientID,
 			int64(c.Scopes), c.DefaultScopes, c.Place, millis(c.Created), millis(c.Expires),
-			int64(c.Decision))
+			int64(c.Decision), networkOf(c.Caller))
 		if err != nil || n > 0 {
 			return err
 		}
@@ -46,6 +59,54 @@ func (s *Store) SaveDeviceCode(ctx context.Context, c *oauth.DeviceCode) error {
 		}
 		return refusal{oauth.ErrNotFound}
 	}))
+}
+
+// dropDevices makes room for a new device code of a client.
+func (b *batch) dropDevices(c *oauth.DeviceCode) error {
+	since := millis(c.Created.Add(-oauth.DeviceCodeLifetime))
+	return b.makeRoom(oauth.MostDevices, hasDevices, deviceHolders, []any{c.ClientID, since},
+		func(network string, n int) error {
+			_, err := b.conn.exec(b.ctx, dropDevices, c.ClientID, since, network, n,
+				int64(oauth.Dropped), millis(c.Created))
+			return err
+		})
+}
+
+// makeRoom calls drop for networks that give up places, if most rows wait. full finds a row beyond so
+// many, and holders counts the rows of the networks that have most. Both have args, and then a limit.
+func (b *batch) makeRoom(
+	most int, full, holders string, args []any, drop func(network string, n int) error,
+) error {
+	isFull, err := b.conn.has(b.ctx, full, append(slices.Clone(args), most-1)...)
+	if err != nil || !isFull {
+		return err
+	}
+	var networks []string
+	var held []int
+	places := max(1, most/100)
+	err = b.conn.rows(b.ctx, holders, append(slices.Clone(args), places), func(r row) error {
+		var network string
+		var n int
+		err := r.Scan(&network, &n)
+		networks, held = append(networks, network), append(held, n)
+		return err
+	})
+	for i, n := range fair.Shed(held, places) {
+		if n > 0 && err == nil {
+			err = drop(networks[i], n)
+		}
+	}
+	return err
+}
+
+// networkOf returns the network of a caller as it is stored: "" = not known.
+func networkOf(caller netip.Addr) string { return prefixText(ratelimit.SitePrefix(caller)) }
+
+func prefixText(p netip.Prefix) string {
+	if !p.IsValid() {
+		return ""
+	}
+	return p.String()
 }
 
 // DeviceCode implements oauth.Store.

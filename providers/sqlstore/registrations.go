@@ -8,6 +8,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 // endRows limits the clients of one write: the deletion of each reaches into several tables.
@@ -22,9 +23,16 @@ AND (k.used > $3 OR EXISTS (SELECT 1 FROM families f WHERE f.user_id = k.user_id
 AND f.expires > $1 AND NOT f.revoked)))))`
 
 const (
-	hasAwaiting = `SELECT 1 WHERE (SELECT COUNT(*) FROM (SELECT id FROM clients WHERE awaits > 0 LIMIT $1) a) >= $1`
-	keepClients = `UPDATE clients SET review = $4 WHERE id IN ` + dueClients + ` AND ` + isInUse
-	endClients  = `DELETE FROM clients WHERE id IN ` + dueClients + ` AND NOT ` + isInUse +
+	hasAwaiting   = `SELECT 1 FROM clients WHERE awaits > 0 LIMIT 1 OFFSET $1`
+	countAwaiting = `SELECT COUNT(*), COALESCE(MIN(awaits), 0) FROM clients
+WHERE awaits > 0 AND awaits > $1 AND network = $2 AND (CAST($3 AS TEXT) = '' OR caller = $3)`
+	awaitingHolders = `SELECT network, COUNT(*) FROM clients WHERE awaits > 0
+GROUP BY network ORDER BY COUNT(*) DESC, MIN(awaits) LIMIT $1`
+	dropAwaiting = `DELETE FROM clients WHERE id IN (SELECT id FROM clients WHERE awaits > 0 AND network = $1
+ORDER BY awaits LIMIT $2) RETURNING id, awaits`
+	setRegistrant = `UPDATE clients SET network = $2, caller = $3 WHERE id = $1`
+	keepClients   = `UPDATE clients SET review = $4 WHERE id IN ` + dueClients + ` AND ` + isInUse
+	endClients    = `DELETE FROM clients WHERE id IN ` + dueClients + ` AND NOT ` + isInUse +
 		` RETURNING id, awaits`
 	// The other self-registered clients that a user has consented to, unless $2 is not one.
 	countSelfRegistered = `SELECT COUNT(*) FROM consents k JOIN clients c ON c.id = k.client_id
@@ -45,14 +53,53 @@ func reviewOf(c *oauth.Client, now time.Time) int64 {
 }
 
 // RegisterClient implements oauth.Store.
-func (s *Store) RegisterClient(ctx context.Context, c *oauth.Client, most int) error {
-	return s.createClient(ctx, c, func(b *batch) error {
-		full, err := b.conn.has(b.ctx, hasAwaiting, most)
-		if err == nil && full {
-			err = refusal{oauth.ErrFull}
+func (s *Store) RegisterClient(
+	ctx context.Context, c *oauth.Client, r oauth.Registrant,
+) (ended []oauth.EndedClient, err error) {
+	network, caller := networkOf(r.Caller), prefixText(ratelimit.CallerPrefix(r.Caller))
+	err = s.createClient(ctx, c, func(b *batch) (err error) {
+		ended = nil // of an earlier try
+		if r.PerCaller > 0 && network != "" {
+			err = b.checkRegistrant(c.Created, network, caller, r.PerCaller)
+		}
+		if err == nil {
+			ended, err = b.dropAwaiting(r.Most)
 		}
 		return err
+	}, func(b *batch) error {
+		_, err := b.conn.exec(b.ctx, setRegistrant, c.ID, network, caller)
+		return err
 	})
+	return ended, err
+}
+
+// checkRegistrant refuses a registration of a caller or network for which too many clients await a
+// consent.
+func (b *batch) checkRegistrant(now time.Time, network, caller string, most int) error {
+	for _, limit := range []struct {
+		caller string
+		most   int
+	}{{caller, most}, {"", ratelimit.SiteShares * most}} {
+		var n, first int64
+		err := b.conn.one(b.ctx, countAwaiting, []any{millis(now), network, limit.caller}, &n, &first)
+		if err != nil {
+			return err
+		}
+		if n >= int64(limit.most) {
+			return refusal{&oauth.CrowdedError{Until: fromMillis(first)}}
+		}
+	}
+	return nil
+}
+
+// dropAwaiting makes room for one more client that awaits a consent.
+func (b *batch) dropAwaiting(most int) (ended []oauth.EndedClient, err error) {
+	err = b.makeRoom(most, hasAwaiting, awaitingHolders, nil, func(network string, n int) error {
+		dropped, err := b.endClients(dropAwaiting, "crowded_out", network, n)
+		ended = append(ended, dropped...)
+		return err
+	})
+	return ended, err
 }
 
 // SettledClients implements oauth.Store.
@@ -73,7 +120,7 @@ func (s *Store) EndClients(ctx context.Context, now time.Time) (all []oauth.Ende
 			kept, err = b.conn.exec(b.ctx, keepClients, millis(now), endRows, idle,
 				millis(now.Add(oauth.ReviewEvery)))
 			if err == nil {
-				ended, err = b.endClients(millis(now), endRows, idle)
+				ended, err = b.endClients(endClients, "unconsented", millis(now), endRows, idle)
 			}
 			return err
 		})
@@ -87,8 +134,12 @@ func (s *Store) EndClients(ctx context.Context, now time.Time) (all []oauth.Ende
 	}
 }
 
-func (b *batch) endClients(args ...any) (ended []oauth.EndedClient, err error) {
-	err = b.conn.rows(b.ctx, endClients, args, func(r row) error {
+// endClients executes a statement that deletes clients. unconsented is why those end that await a
+// consent.
+func (b *batch) endClients(
+	text, unconsented string, args ...any,
+) (ended []oauth.EndedClient, err error) {
+	err = b.conn.rows(b.ctx, text, args, func(r row) error {
 		var e oauth.EndedClient
 		var awaited int64
 		if err := r.Scan(&e.ID, &awaited); err != nil {
@@ -99,7 +150,7 @@ func (b *batch) endClients(args ...any) (ended []oauth.EndedClient, err error) {
 		return nil
 	})
 	for _, e := range ended {
-		why := "unconsented"
+		why := unconsented
 		if e.Idle {
 			why = "idle"
 		}

@@ -2,7 +2,10 @@ package sqlstore_test
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
 )
 
 var deviceTests = map[string]func(*testing.T, *fixture){
@@ -22,6 +26,7 @@ var deviceTests = map[string]func(*testing.T, *fixture){
 	"DeviceCodeEndsWithClientOrUser":     deviceEnds,
 	"SweepDeletesDeviceCodes":            deviceSweep,
 	"DeviceDecisionsAtOnceHaveOneWinner": deviceRace,
+	"LargestNetworkMakesRoomForDevices":  deviceRoom,
 }
 
 // device returns a device code of the fixture's client.
@@ -216,5 +221,47 @@ func deviceRace(t *testing.T, f *fixture) {
 	}
 	if won != 1 {
 		t.Errorf("got %d decisions, want 1", won)
+	}
+}
+
+// deviceRoom fills the room of a client from 27 networks. Further codes take the places of the oldest
+// ones of these, and not of another network's.
+func deviceRoom(t *testing.T, f *fixture) {
+	save := func(caller string, after time.Duration) *oauth.DeviceCode {
+		c := f.device()
+		c.Caller, c.Created = netip.MustParseAddr(caller), c.Created.Add(after)
+		f.must(f.SaveDeviceCode(f.ctx, c))
+		return c
+	}
+	isOpen := func(c *oauth.DeviceCode) bool {
+		stored, err := f.DeviceCode(f.ctx, c.Hash)
+		f.must(err)
+		return stored.Decision == 0 && stored.Expires.After(f.now.Add(time.Minute))
+	}
+	first := save("2001:db8:1::1", 0)
+	honest := save("192.0.2.1", 0)
+	bytes := "CAST('%s' || i AS BYTEA)"
+	if strings.Contains(t.Name(), "/SQLite/") {
+		bytes = "CAST('%s' || i AS BLOB)"
+	}
+	f.must(sqlstore.Execute(f.ctx, f.Store, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+INSERT INTO device_codes (hash, user_code, client_id, scopes, default_scopes, place, created, expires, decision, network)
+SELECT %s, %s, '%s', 1, TRUE, '', %d, %d, 0, '2001:db8:' || (1 + i %% 27) || '::/48' FROM n`,
+		oauth.MostDevices-2, fmt.Sprintf(bytes, "h"), fmt.Sprintf(bytes, "u"), f.client.ID, f.now.UnixMilli()+2,
+		f.now.Add(time.Hour).UnixMilli())))
+	for i := range 120 { // more than make room at a time
+		save(fmt.Sprintf("2001:db8:%d::1", 1+i%27), time.Second)
+	}
+	if isOpen(first) || !isOpen(honest) {
+		t.Error("got another code dropped, want the oldest of the largest network")
+	}
+	err := f.DecideDeviceCode(f.ctx, first.Hash, f.grant(first), f.now)
+	f.wantError("dropped code", err, oauth.ErrConflict)
+	other := f.newClient()
+	c := f.device()
+	c.ClientID = other.ID
+	f.must(f.SaveDeviceCode(f.ctx, c)) // another client has its own room
+	if !isOpen(honest) {
+		t.Error("got a code dropped for another client")
 	}
 }

@@ -1,6 +1,9 @@
 package sqlstore_test
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 
 var registrationTests = map[string]func(*testing.T, *fixture){
 	"AwaitingClientsAreLimited":          awaitingClientsAreLimited,
+	"RegistrantsAreLimited":              registrantsAreLimited,
 	"SettledClientsAwaitNothing":         settledClients,
 	"UnconsentedClientsEnd":              unconsentedClientsEnd,
 	"ConsentedClientsStayWhileUsed":      consentedClientsStay,
@@ -38,7 +42,25 @@ func (f *fixture) awaiting() *oauth.Client {
 
 func (f *fixture) register(c *oauth.Client) *oauth.Client {
 	f.Helper()
-	f.must(f.RegisterClient(f.ctx, c, most))
+	return f.registerFrom("", c)
+}
+
+// registerFrom registers a client of a caller, "" = not known, and checks which one ends for it.
+func (f *fixture) registerFrom(caller string, c *oauth.Client, ended ...*oauth.Client) *oauth.Client {
+	f.Helper()
+	r := oauth.Registrant{Most: most}
+	if caller != "" {
+		r.Caller = netip.MustParseAddr(caller)
+	}
+	got, err := f.RegisterClient(f.ctx, c, r)
+	f.must(err)
+	var want []oauth.EndedClient
+	for _, c := range ended {
+		want = append(want, oauth.EndedClient{ID: c.ID})
+	}
+	if !slices.Equal(got, want) {
+		f.Errorf("a client of %q: got %v ended, want %v", caller, got, want)
+	}
 	return c
 }
 
@@ -90,17 +112,57 @@ func settledClients(_ *testing.T, f *fixture) {
 	}
 }
 
+// awaitingClientsAreLimited fills the room from one /48. Others take the places of its oldest ones.
 func awaitingClientsAreLimited(_ *testing.T, f *fixture) {
-	first := f.register(f.awaiting())
+	later := func(after time.Duration) *oauth.Client {
+		c := f.awaiting()
+		c.Awaits = c.Awaits.Add(after)
+		return c
+	}
+	second := f.registerFrom("2001:db8:1:2::1", later(time.Second))
+	first := f.registerFrom("2001:db8:1:1::1", later(0))
+	third := f.registerFrom("2001:db8:1:3::1", later(2*time.Second))
 	f.sameClient(first)
-	f.register(f.awaiting())
-	f.register(f.awaiting())
-	f.wantError("one more", f.RegisterClient(f.ctx, f.awaiting(), most), oauth.ErrFull)
-	f.confirm(first)
-	f.sameClient(first)
-	f.register(f.awaiting())
-	f.wantError("one more", f.RegisterClient(f.ctx, f.awaiting(), most), oauth.ErrFull)
+	other := f.registerFrom("192.0.2.1", later(0), first)
+	_, err := f.Client(f.ctx, first.ID)
+	f.wantError("crowded out", err, oauth.ErrNotFound)
+	f.registerFrom("192.0.2.2", later(time.Second), second)
+	f.confirm(other)
+	f.sameClient(other)
+	f.registerFrom("2001:db8:1:4::1", later(3*time.Second)) // the consent gave its place back
+	f.registerFrom("2001:db8:1:5::1", later(4*time.Second), third)
 	f.newClient() // operators are not limited
+}
+
+// registrantsAreLimited registers from one /48 until its limit. A consent gives a place back.
+func registrantsAreLimited(_ *testing.T, f *fixture) {
+	until := time.Time{}
+	register := func(caller string, ok bool) *oauth.Client {
+		f.Helper()
+		c := f.awaiting()
+		_, err := f.RegisterClient(f.ctx, c,
+			oauth.Registrant{Caller: netip.MustParseAddr(caller), PerCaller: 2, Most: 100})
+		var crowded *oauth.CrowdedError
+		switch {
+		case ok:
+			f.must(err)
+		case !errors.As(err, &crowded) || !crowded.Until.Equal(until):
+			f.Errorf("%s: got %v, want a *oauth.CrowdedError until %v", caller, err, until)
+		}
+		return c
+	}
+	first := register("2001:db8:0:1::1", true)
+	until = first.Awaits
+	register("2001:db8:0:1::2", true)
+	register("2001:db8:0:1::3", false)
+	for i := range 6 {
+		register(fmt.Sprintf("2001:db8:0:2%d::1", i), true)
+	}
+	register("2001:db8:0:3::1", false) // the /48 has four times as many
+	register("192.0.2.1", true)
+	f.confirm(first)
+	register("2001:db8:0:1::3", true)
+	register("2001:db8:0:1::4", false)
 }
 
 func unconsentedClientsEnd(_ *testing.T, f *fixture) {
@@ -173,7 +235,8 @@ func manyClientsEnd(t *testing.T, f *fixture) {
 	kept := map[string]bool{}
 	for i := range number {
 		c := f.awaiting()
-		f.must(f.RegisterClient(f.ctx, c, number))
+		_, err := f.RegisterClient(f.ctx, c, oauth.Registrant{Most: number})
+		f.must(err)
 		if i%3 == 0 {
 			f.confirm(c)
 			kept[c.ID] = true
@@ -230,19 +293,24 @@ func selfRegisteredAreLimited(_ *testing.T, f *fixture) {
 
 func registrationsAtOnce(t *testing.T, f *fixture) {
 	const number = 20
-	errs := make(chan error, number)
-	for range number {
-		go func() { errs <- f.RegisterClient(f.ctx, f.awaiting(), most) }()
+	type result struct {
+		ended []oauth.EndedClient
+		err   error
 	}
-	done := 0
+	results := make(chan result, number)
 	for range number {
-		if err := <-errs; err == nil {
-			done++
-		} else {
-			f.wantError("one too many", err, oauth.ErrFull)
-		}
+		go func() {
+			ended, err := f.RegisterClient(f.ctx, f.awaiting(), oauth.Registrant{Most: most})
+			results <- result{ended, err}
+		}()
 	}
-	if done != most {
-		t.Errorf("got %d clients, want %d", done, most)
+	ended := 0
+	for range number {
+		r := <-results
+		f.must(r.err)
+		ended += len(r.ended)
+	}
+	if ended != number-most {
+		t.Errorf("got %d of %d clients ended, want all but %d", ended, number, most)
 	}
 }
