@@ -48,6 +48,9 @@ type Key struct {
 	Made    time.Time
 	Starts  time.Time // when a signing key is first used, so that others know it by then
 	Expires time.Time // zero = it is the current one
+	// Needed is how long it is needed after its successor is in use: the longest that any process has
+	// asked for. What was made with it before settings changed is valid for as long.
+	Needed time.Duration
 }
 
 // String returns purpose and number.
@@ -67,8 +70,10 @@ type KeyInfo struct {
 type KeyRotation struct {
 	Purpose Purpose
 	Now     time.Time
-	Expires time.Time // when the key before it is no longer needed
+	Expires time.Time // when the key before it is no longer needed, unless its Needed says later
 	Drop    bool      // drop all former keys at once, also when they are in use; not of signing keys
+
+	Needed time.Duration // of the new key
 
 	Private string    // of a signing key
 	Starts  time.Time // of a signing key: its first use

@@ -56,6 +56,8 @@ type Store interface {
 	Keys(ctx context.Context, now time.Time) ([]Key, error)
 	// ListKeys describes all stored keys in the order of Keys, those that have expired included.
 	ListKeys(ctx context.Context) ([]KeyInfo, error)
+	// NeedKeys raises Needed of the current key of each purpose.
+	NeedKeys(ctx context.Context, needed map[Purpose]time.Duration) error
 	// RotateKeys makes a new current key. It returns ErrKeysInUse and changes nothing if Drop is not
 	// set and a former key has not expired. There may be many former signing keys: it refuses a new
 	// one before the current one is in use, and with First if there is one.
@@ -134,9 +136,9 @@ type ExchangeResult struct {
 	Ended   []End  // with OutcomeReused
 }
 
-// MaxGrantEnds is how many ends of one user's tokens at one client a Store keeps at a time. In
+// MaxUserEnds is how many ends of one user's tokens and families a Store keeps at a time. In
 // place of a further one it raises the user's epoch, which ends all access tokens of the user.
-const MaxGrantEnds = 1000
+const MaxUserEnds = 1000
 
 // Revoke revokes tokens (RFC 7009). Exactly one of the fields up to Consent selects them.
 type Revoke struct {

@@ -57,6 +57,8 @@ func (s *fakeStore) Keys(context.Context, time.Time) (keys []oauth.Key, err erro
 	return keys, nil
 }
 
+func (s *fakeStore) NeedKeys(context.Context, map[oauth.Purpose]time.Duration) error { return nil }
+
 func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
 	return nil, nil
 }

@@ -25,6 +25,19 @@ type handedWindows struct {
 	byToken map[oauth.TokenID]sharedWindows
 }
 
+// mostHanded is how many windows of a partition's tokens are kept at least. A node sends no more than
+// the tokens that are in use, but one that is at fault must not fill the memory of the others.
+const mostHanded = 1000
+
+// keepHanded keeps the windows of a token, unless as many are kept as tokens may be in use, and some
+// more. It is called with the shard locked.
+func (d *directory) keepHanded(id *oauth.TokenID, windows *sharedWindows) {
+	kept := d.shard(id).handed.byToken
+	if _, found := kept[*id]; found || len(kept) < max(mostHanded, int(d.max)/200) {
+		kept[*id] = *windows
+	}
+}
+
 // areValid reports whether the windows are those of the holder of a partition. A former holder that
 // failed may have counted on after it had sent them.
 func (h *handedWindows) areValid(part *partition.Part) bool {
@@ -99,7 +112,8 @@ func (s *Service) ExportWindows(part int) (chunks [][]byte) {
 }
 
 // PlantWindows keeps windows that the holder of a partition hands over, for the time when this node
-// holds it at epoch. first drops those that were kept before. Malformed ones are left out.
+// holds it at epoch. first drops those that were kept before. Malformed ones are left out, and those
+// beyond the tokens that may be in use.
 func (s *Service) PlantWindows(part int, epoch int64, first bool, counts []byte) {
 	clock := s.clock(time.Now())
 	shard := &s.directory.shards[part]
@@ -123,7 +137,7 @@ func (s *Service) PlantWindows(part int, epoch int64, first bool, counts []byte)
 			return
 		}
 		if int(id[0]) == part {
-			shard.handed.byToken[id] = windows
+			s.directory.keepHanded(&id, &windows)
 		}
 	}
 }

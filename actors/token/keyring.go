@@ -182,18 +182,14 @@ func (s *Service) RotateKeys(
 	}
 	defer s.inflight.Leave()
 	rotation := oauth.KeyRotation{
-		Purpose: purpose, Now: now, Drop: atOnce,
-		Expires: now.Add(s.lifetimeOf(purpose) + keyDelay),
+		Purpose: purpose, Now: now, Drop: atOnce, Needed: s.needOf(purpose),
+		Expires: now.Add(s.needOf(purpose)),
 	}
-	again = rotation.Expires
-	if atOnce {
-		again = now
-	}
+	again = now
 	if purpose.IsSigning() {
 		if rotation, err = s.signingRotation(purpose, atOnce, now); err != nil {
 			return again, err
 		}
-		again = rotation.Starts
 	}
 	var details []string
 	if atOnce {
@@ -215,7 +211,9 @@ func (s *Service) RotateKeys(
 	if err := s.confirm(); err != nil {
 		return again, err
 	}
-	if rotation.Drop {
+	if !rotation.Drop {
+		again = s.nextRotation(purpose)
+	} else {
 		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
 	}
 	return again, nil
@@ -238,7 +236,43 @@ func keysRotated(ctx context.Context, purpose oauth.Purpose, details ...string) 
 		Details: details})
 }
 
-// lifetimeOf returns how long a key is needed after it was replaced.
+// needKeys has the keys kept for as long as what this process makes with them is valid, also when
+// another process with shorter lifetimes replaces them.
+func (s *Service) needKeys(ctx context.Context) {
+	needed := map[oauth.Purpose]time.Duration{}
+	for _, purpose := range oauth.AllPurposes {
+		if keys := s.Keys(purpose); len(keys) > 0 && keys[0].Needed < s.needOf(purpose) {
+			needed[purpose] = s.needOf(purpose)
+		}
+	}
+	if len(needed) == 0 {
+		return
+	}
+	err := s.config.Tokens.NeedKeys(ctx, needed)
+	if err == nil {
+		err = s.readKeys(ctx)
+	}
+	if err != nil {
+		s.config.Logger.Warn("the lifetimes of what is made with the keys could not be noted: "+
+			"rotate no key after they are shortened", "error", err)
+	}
+}
+
+// accessLifetime returns the longest lifetime of an access token that may be valid.
+func (s *Service) accessLifetime() time.Duration {
+	longest := s.config.Lifetimes.AccessToken
+	for _, key := range s.Keys(oauth.TokenKeys) {
+		longest = max(longest, key.Needed-keyDelay)
+	}
+	return longest
+}
+
+// needOf returns how long a key is needed after its successor is in use.
+func (s *Service) needOf(purpose oauth.Purpose) time.Duration {
+	return s.lifetimeOf(purpose) + keyDelay
+}
+
+// lifetimeOf returns how long what is made with a key is valid.
 func (s *Service) lifetimeOf(purpose oauth.Purpose) time.Duration {
 	switch purpose {
 	case oauth.FormKeys:

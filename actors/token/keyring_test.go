@@ -203,3 +203,33 @@ func TestFormerKeyStaysAsLongAsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// TestShortenedLifetimesKeepKeys rotates the keys in a process whose tokens live for a minute. Those of
+// the process before live for a day, and so does its key.
+func TestShortenedLifetimesKeepKeys(t *testing.T) {
+	f := newFixture(t, func(c *token.Config) { c.Lifetimes.AccessToken = 24 * time.Hour })
+	f.sign(t, "ES256", "at+jwt")
+	brief := start(t, f.store, func(c *token.Config) { c.Lifetimes.AccessToken = time.Minute })
+	now := time.Now()
+	again, err := brief.RotateKeys(t.Context(), oauth.TokenKeys, false, now)
+	if err != nil || again.Sub(now) < 24*time.Hour {
+		t.Errorf("got the next rotation after %v, %v, want a day", again.Sub(now), err)
+	}
+	if keys := brief.Keys(oauth.TokenKeys); len(keys) != 2 || keys[1].Expires.Sub(now) < 24*time.Hour {
+		t.Errorf("got %v, want the former key for a day", keys)
+	}
+	if _, err := brief.RotateKeys(t.Context(), oauth.ES256Keys, true, now); err != nil {
+		t.Fatal(err)
+	}
+	former := brief.Keys(oauth.ES256Keys)[1]
+	if former.Expires.Sub(now) < 24*time.Hour {
+		t.Errorf("got %v until %v, want it for a day", former, former.Expires)
+	}
+	_, err = brief.RotateKeys(t.Context(), oauth.TokenKeys, false, now.Add(2*24*time.Hour))
+	if err != nil {
+		t.Errorf("after a day: got %v", err)
+	}
+	if keys := brief.Keys(oauth.TokenKeys); keys[1].Expires.Sub(now.Add(2*24*time.Hour)) > time.Hour {
+		t.Errorf("got %v, want the brief key for its own lifetime", keys[1])
+	}
+}

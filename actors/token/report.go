@@ -197,5 +197,5 @@ func (d *directory) keepReports(
 		windows[i].Epoch = part.Epoch
 		windows[i].Add(reports[i], part.Claimed, clock)
 	}
-	shard.handed.byToken[*id] = windows
+	d.keepHanded(id, &windows)
 }

@@ -168,6 +168,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.needKeys(ctx)
 	if s.metrics, err = newMetrics(s, config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}

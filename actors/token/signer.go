@@ -144,7 +144,7 @@ func (s *Service) JWKS() []byte {
 	for _, purpose := range oauth.SigningPurposes {
 		keys := s.keys.current.Load().signing[purpose]
 		for i, key := range keys {
-			if i == 0 || now.Before(keys[i-1].Starts.Add(s.config.Lifetimes.AccessToken+JWKSMaxAge)) {
+			if i == 0 || now.Before(keys[i-1].Starts.Add(s.accessLifetime()+JWKSMaxAge)) {
 				set.Keys = append(set.Keys, key.public)
 			}
 		}

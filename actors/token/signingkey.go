@@ -209,6 +209,7 @@ func (s *Service) makeFirst(purpose oauth.Purpose, now time.Time) error {
 	}
 	err = s.config.Tokens.RotateKeys(keysRotated(ctx, purpose, "first"), oauth.KeyRotation{
 		Purpose: purpose, Now: now, Starts: now, Private: private, First: true,
+		Needed: s.needOf(purpose),
 	})
 	if err != nil && !errors.Is(err, oauth.ErrKeysInUse) {
 		return fmt.Errorf("save the first %s key: %w", purpose, err)
@@ -266,14 +267,14 @@ func (s *Service) rotateAged(purpose oauth.Purpose, now time.Time) {
 func (s *Service) signingRotation(
 	purpose oauth.Purpose, atOnce bool, now time.Time,
 ) (r oauth.KeyRotation, err error) {
-	r = oauth.KeyRotation{Purpose: purpose, Now: now, Starts: now}
+	r = oauth.KeyRotation{Purpose: purpose, Now: now, Starts: now, Needed: s.needOf(purpose)}
 	if len(s.Keys(purpose)) > 0 {
 		r.Starts = now.Add(signingDelay)
 		if atOnce {
 			r.Starts = now.Add(s.keys.delay)
 		}
 	}
-	r.Expires = r.Starts.Add(s.lifetimeOf(purpose) + keyDelay)
+	r.Expires = r.Starts.Add(r.Needed)
 	r.Private, err = newPrivateKey(purpose)
 	return r, err
 }

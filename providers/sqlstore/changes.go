@@ -37,7 +37,7 @@ WHERE expires > $1 AND kind IN ('token', 'family')`
 WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3`
 
 	countChanges = `UPDATE counters SET value = value + $1 WHERE name = 'change' RETURNING value`
-	countEnds    = `SELECT COUNT(*) FROM changes WHERE user_id = $1 AND user_id <> 0 AND client_id = $2 AND expires > $3`
+	countEnds    = `SELECT COUNT(*) FROM changes WHERE user_id = $1 AND user_id <> 0 AND expires > $2`
 	hasTokenEnd  = `SELECT number FROM changes WHERE kind = 'token' AND subject = $1 LIMIT 1`
 )
 
@@ -141,12 +141,11 @@ func parseEnd(kind, subject, clientID string, expires int64) (end oauth.End, err
 	return end, nil
 }
 
-// countEnds returns how many tokens and families of a user at a client have ended and not expired.
-func (b *batch) countEnds(g oauth.Grant) (n int, err error) {
-	now := time.Now().UnixMilli()
-	err = b.conn.one(b.ctx, countEnds, []any{g.UserID, g.ClientID, now}, &n)
+// countEnds returns how many tokens and families of a user have ended and not expired.
+func (b *batch) countEnds(userID int64) (n int, err error) {
+	err = b.conn.one(b.ctx, countEnds, []any{userID, time.Now().UnixMilli()}, &n)
 	for _, c := range b.changes {
-		if c.userID == g.UserID && c.clientID == g.ClientID {
+		if c.userID == userID {
 			n++
 		}
 	}

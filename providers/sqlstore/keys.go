@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	selectKeys = `SELECT purpose, number, wrapped, made, starts, expires FROM keys ORDER BY purpose, number DESC`
-	insertKey  = `INSERT INTO keys (purpose, number, wrapped, made, starts, expires) VALUES ($1, $2, $3, $4, $5, 0)
+	selectKeys = `SELECT purpose, number, wrapped, made, starts, expires, needed FROM keys ORDER BY purpose, number DESC`
+	insertKey  = `INSERT INTO keys (purpose, number, wrapped, made, starts, expires, needed) VALUES ($1, $2, $3, $4, $5, 0, $6)
 ON CONFLICT (purpose, number) DO NOTHING`
 	retireKey     = `UPDATE keys SET expires = $2 WHERE purpose = $1 AND expires = 0`
+	needKey       = `UPDATE keys SET needed = $2 WHERE purpose = $1 AND expires = 0 AND needed < $2`
 	deleteKeys    = `DELETE FROM keys WHERE purpose = $1`
 	deleteExpired = `DELETE FROM keys WHERE purpose = $1 AND expires > 0 AND expires <= $2`
 	rewrapKey     = `UPDATE keys SET wrapped = $3 WHERE purpose = $1 AND number = $2`
@@ -89,10 +90,24 @@ func (b *batch) storedKeys() (stored []storedKey, err error) {
 }
 
 func scanKey(r row) (k storedKey, err error) {
-	var made, starts, expires int64
-	err = r.Scan(&k.Purpose, &k.Number, &k.wrapped, &made, &starts, &expires)
+	var made, starts, expires, needed int64
+	err = r.Scan(&k.Purpose, &k.Number, &k.wrapped, &made, &starts, &expires, &needed)
+	k.Needed = time.Duration(needed) * time.Millisecond
 	k.Made, k.Starts, k.Expires = fromMillis(made), fromMillis(starts), fromMillis(expires)
 	return k, err
+}
+
+// NeedKeys implements oauth.Store. Other processes need not know: RotateKeys reads what is stored.
+func (s *Store) NeedKeys(ctx context.Context, needed map[oauth.Purpose]time.Duration) error {
+	return wrap("keep keys for longer", s.do(ctx, func(b *batch) error {
+		for _, purpose := range oauth.AllPurposes {
+			_, err := b.conn.exec(b.ctx, needKey, string(purpose), needed[purpose].Milliseconds())
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // RotateKeys implements oauth.Store.
@@ -119,15 +134,22 @@ func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {
 	if err != nil {
 		return refusal{err}
 	}
-	if fresh.Private, fresh.Starts = r.Private, r.Starts; r.Purpose.IsSigning() {
+	fresh.Private, fresh.Starts, fresh.Needed = r.Private, r.Starts, r.Needed
+	if r.Purpose.IsSigning() {
 		fresh.Secret = [32]byte{}
+	}
+	expires := r.Expires
+	for _, k := range stored {
+		if until := later(r.Now, r.Starts).Add(k.Needed); k.Purpose == r.Purpose && k.Expires.IsZero() {
+			expires = later(expires, until)
+		}
 	}
 	if r.Drop {
 		_, err = b.conn.exec(b.ctx, deleteKeys, string(r.Purpose))
 	} else {
 		_, err = b.conn.exec(b.ctx, deleteExpired, string(r.Purpose), millis(r.Now))
 		if err == nil { // at least 1, because 0 is the current key
-			_, err = b.conn.exec(b.ctx, retireKey, string(r.Purpose), max(1, millis(r.Expires)))
+			_, err = b.conn.exec(b.ctx, retireKey, string(r.Purpose), max(1, millis(expires)))
 		}
 	}
 	if err != nil {
@@ -135,6 +157,13 @@ func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {
 	}
 	b.note(keysChange, string(r.Purpose))
 	return b.insertKey(fresh, file)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // blocks reports whether a stored key refuses a rotation. A signing key does that until it is in
@@ -175,7 +204,7 @@ func newKey(purpose oauth.Purpose, stored []storedKey, now time.Time) (*oauth.Ke
 
 func (b *batch) insertKey(k *oauth.Key, file *keyFile) error {
 	_, err := b.conn.exec(b.ctx, insertKey, string(k.Purpose), int64(k.Number), file.wrap(k),
-		millis(k.Made), millis(k.Starts))
+		millis(k.Made), millis(k.Starts), k.Needed.Milliseconds())
 	return wrap("save key", err)
 }
 

@@ -106,11 +106,11 @@ func (b *batch) endToken(t *oauth.TokenEnd, byEpoch bool) ([]oauth.End, error) {
 // epoch in place of them if they would be too many: each is kept in the memory of all processes.
 func (b *batch) keepEnds(g oauth.Grant, ends []oauth.End) ([]oauth.End, error) {
 	if g.UserID != 0 && len(ends) > 0 {
-		kept, err := b.countEnds(g)
+		kept, err := b.countEnds(g.UserID)
 		if err != nil {
 			return nil, err
 		}
-		if kept+len(ends) > oauth.MaxGrantEnds {
+		if kept+len(ends) > oauth.MaxUserEnds {
 			return b.endByEpoch(g, ends...)
 		}
 	}

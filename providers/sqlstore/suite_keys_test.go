@@ -14,6 +14,7 @@ import (
 )
 
 var keyTests = map[string]func(*testing.T, *fixture){
+	"KeysAreNeededForLongest":       keysAreNeeded,
 	"FirstKeys":                     firstKeys,
 	"KeyRotation":                   keyRotation,
 	"KeyRotationDrops":              keyRotationDrops,
@@ -85,6 +86,21 @@ func keyRotation(t *testing.T, f *fixture) {
 	}
 	if all := f.keys(oauth.TokenKeys, time.Time{}); len(all) != 2 {
 		t.Errorf("got %d stored keys, want the first one deleted", len(all))
+	}
+}
+
+// keysAreNeeded has two processes say how long they need the keys. The longest time counts.
+func keysAreNeeded(t *testing.T, f *fixture) {
+	for _, needed := range []time.Duration{time.Hour, 3 * time.Hour, time.Minute} {
+		f.must(f.NeedKeys(f.ctx, map[oauth.Purpose]time.Duration{oauth.TokenKeys: needed}))
+	}
+	for i, want := range []time.Duration{3 * time.Hour, time.Hour} {
+		now := f.now.Add(time.Duration(i) * 24 * time.Hour)
+		f.must(f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: now,
+			Expires: now.Add(time.Minute), Needed: time.Hour}))
+		if former := f.keys(oauth.TokenKeys, now)[1]; !former.Expires.Equal(now.Add(want)) {
+			t.Errorf("rotation %d: got the former key until %v, want %v", i, former.Expires, now.Add(want))
+		}
 	}
 }
 

@@ -21,25 +21,26 @@ var revocationTests = map[string]func(*testing.T, *fixture){
 	"EpochsGrow":              epochsGrow,
 	"ReplacePassword":         replacePassword,
 	"ReplacePasswordConflict": replacePasswordConflict,
-	"EndsOfGrantAreLimited":   endsOfGrantAreLimited,
+	"EndsOfUserAreLimited":    endsOfUserAreLimited,
 	"RevokeTokenByEpoch":      revokeTokenByEpoch,
 }
 
-// endsOfGrantAreLimited ends as many access tokens of one user at one client as are kept. Then the
+// endsOfUserAreLimited ends as many access tokens of one user as are kept, at two clients. Then the
 // epoch of this user grows, and nothing of others ends.
-func endsOfGrantAreLimited(t *testing.T, f *fixture) {
+func endsOfUserAreLimited(t *testing.T, f *fixture) {
 	r, other, redeemed := f.family(), f.family(), f.family()
 	crowd := f.newCrowd()
 	var ops []oauth.Operation
-	for range oauth.MaxGrantEnds {
+	for i := range oauth.MaxUserEnds {
 		token := first(r)
 		token.end.UserID = f.user.ID
+		if i%2 == 1 {
+			token.end.ClientID = crowd.clients[1].ID
+		}
 		ops = append(ops, &oauth.Revoke{Token: &token.end})
 	}
 	f.do(ops...)
 	for what, op := range map[string]*oauth.Revoke{
-		"a user's token elsewhere": {Token: &oauth.TokenEnd{ID: newTokenID(), UserID: f.user.ID,
-			ClientID: crowd.clients[1].ID, Expires: f.now.Add(time.Hour)}},
 		"another user's token": {Token: &oauth.TokenEnd{ID: newTokenID(), UserID: crowd.users[1].ID,
 			ClientID: f.client.ID, Expires: f.now.Add(time.Hour)}},
 		"the client's token": {Token: &oauth.TokenEnd{ID: newTokenID(), ClientID: f.client.ID,

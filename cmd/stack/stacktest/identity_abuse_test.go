@@ -233,7 +233,7 @@ func TestChangesDelayNoOtherUser(t *testing.T) {
 	ended.Wait()
 }
 
-// TestEndsOfOneUserAreLimited has one user end more tokens at one client than are kept. Each further
+// TestEndsOfOneUserAreLimited has one user end more tokens at two clients than are kept. Each further
 // end takes effect, takes no memory and touches nobody else.
 func TestEndsOfOneUserAreLimited(t *testing.T) {
 	r := &row{stacktest.NewIdentity(t), t, ""}
@@ -244,8 +244,8 @@ func TestEndsOfOneUserAreLimited(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			for range oauth.MaxGrantEnds / 20 {
-				end := &oauth.TokenEnd{ClientID: c.ID, UserID: u.ID, Expires: time.Now().Add(time.Hour)}
+			for i := range oauth.MaxUserEnds / 20 {
+				end := &oauth.TokenEnd{ClientID: []string{c.ID, elsewhere.ID}[i%2], UserID: u.ID, Expires: time.Now().Add(time.Hour)}
 				rand.Read(end.ID[:])
 				if err := r.Tokens.RevokeAll(t.Context(), &oauth.Revoke{Token: end}); err != nil {
 					t.Error(err)
@@ -267,8 +267,8 @@ func TestEndsOfOneUserAreLimited(t *testing.T) {
 		r.post("/oauth/revoke", clientForm(c, "token", revoked.access)).is(t, 200)
 		r.profile(revoked.access).invalid(t)
 	}
-	if got := r.gauge("gatehouse_revocations_held"); got != oauth.MaxGrantEnds {
-		t.Errorf("got %v ends in memory, want %d", got, oauth.MaxGrantEnds)
+	if got := r.gauge("gatehouse_revocations_held"); got != oauth.MaxUserEnds {
+		t.Errorf("got %v ends in memory, want %d", got, oauth.MaxUserEnds)
 	}
 	r.profile(theirs.access).object(t, 200)
 	r.profile(other.access).invalid(t)

@@ -1,0 +1,41 @@
+package token
+
+import (
+	"crypto/rand"
+	"testing"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
+	"gatehouse/actors/wire"
+)
+
+// TestHandedWindowsAreBounded has another node hand over the windows of more tokens than there may
+// be, and report more. The first ones stay.
+func TestHandedWindowsAreBounded(t *testing.T) {
+	s := &Service{directory: newDirectory(mostHanded)}
+	var first oauth.TokenID
+	var counts []byte
+	for i := range 2 * mostHanded {
+		id := oauth.TokenID{7}
+		rand.Read(id[1:])
+		if i == 0 {
+			first = id
+		}
+		counts = append(counts, id[:]...)
+		for range (sharedWindows{}) {
+			counts = append(wire.AppendDuration(counts, 1), 1, 0)
+		}
+	}
+	for i := range 3 {
+		s.PlantWindows(7, 1, i == 0, counts)
+	}
+	for range mostHanded {
+		id := oauth.TokenID{7}
+		rand.Read(id[1:])
+		s.directory.keepReports(&id, sharedReports{}, &partition.Part{Epoch: 1}, 0)
+	}
+	kept := s.directory.shards[7].handed.byToken
+	if len(kept) != mostHanded || kept[first][0].Used != 1 {
+		t.Errorf("got windows of %d tokens, want %d with the first one", len(kept), mostHanded)
+	}
+}
