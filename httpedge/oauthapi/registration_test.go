@@ -366,11 +366,14 @@ scopes, grants, created, version, epoch, awaits, review, network)
 SELECT 'c' || i, 'x', '', TRUE, FALSE, FALSE, FALSE, FALSE, FALSE, 1, 1, 1, 0, 1, 9999999999999, 9999999999999,
 '2001:db8:' || (i %% 256) || '::/48' FROM n`,
 		oauth.MostAwaiting-51))
-	for i := range 3 {
+	for i := range 150 {
 		r := register(t, st, agentRegistration, "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
 		if r.Status != 201 {
 			t.Errorf("registration %d: got %d %s, want 201", i, r.Status, r.Body)
 		}
+	}
+	if n := st.Alter(t, "UPDATE clients SET name = name WHERE awaits > 0"); n > oauth.MostAwaiting {
+		t.Errorf("got %d clients without a consent, want at most %d", n, oauth.MostAwaiting)
 	}
 	if _, err := st.Tokens.Client(t.Context(), honest["client_id"].(string)); err != nil {
 		t.Errorf("got %v, want the client of another network", err)

@@ -146,7 +146,8 @@ type result struct {
 	length  time.Duration
 	seen    *seen
 	waits   []time.Duration
-	failure error   // the first of a person
+	failure error // the first of a person
+	service service
 	cpu     float64 // seconds of the server
 	hashing float64 // seconds for strangers
 }
@@ -166,10 +167,11 @@ func (r *result) String() string {
 		median = r.waits[len(r.waits)/2]
 	}
 	seconds := r.length.Seconds()
-	return fmt.Sprintf("%-12s %10.0f %8.0f%% %7d %8v %8v %7.2fs %7.2fs", r.name,
+	return fmt.Sprintf("%-13s %10.0f %8.0f%% %7d %8v %8v %8v %8d %7.2fs %7.2fs", r.name,
 		float64(r.seen.sent.Load())/seconds,
 		100*float64(r.seen.refused.Load())/max(1, float64(r.seen.sent.Load())),
 		len(r.waits), median.Round(time.Millisecond), r.longest().Round(time.Millisecond),
+		r.service.p99().Round(time.Millisecond/10), r.service.refused,
 		r.cpu/seconds, r.hashing/seconds)
 }
 
@@ -189,6 +191,7 @@ func (t *target) measure(ctx context.Context, a attack, length time.Duration,
 			all.Go(func() { by(ctx, r.seen) })
 		}
 	}
+	all.Go(func() { t.serve(ctx, &r.service) })
 	person := context.WithoutCancel(ctx)
 	for ctx.Err() == nil {
 		took, err := t.visit(person)

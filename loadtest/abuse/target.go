@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/loadtest"
@@ -59,6 +60,10 @@ type target struct {
 	attacker person
 	http     *http.Transport // of the victim
 	rounds   int             // of the victim, so far
+
+	worker, device string // clients of the operator: with a key, and for devices
+	own, strangers keys   // of worker, and of the attackers' clients
+	attackers      atomic.Int64
 }
 
 // prepare registers a client, a victim and an attacker.
@@ -88,7 +93,7 @@ func prepare(ctx context.Context, local *loadtest.Local) (*target, error) {
 			return nil, err
 		}
 	}
-	return t, nil
+	return t, t.prepareClients(ctx)
 }
 
 // authorizePath returns the path of an authorization request.

@@ -24,10 +24,11 @@ type conn struct {
 	prepared map[string]*sql.Stmt
 	fault    func(statement string) error // set by tests: its error replaces a statement's result
 
+	rooms     map[string]int  // places of makeRoom that are known to be free
 	addresses audit.Addresses // what the audit trail keeps of a caller's
 }
 
-func newConn(p pools) *conn { return &conn{pools: p} }
+func newConn(p pools) *conn { return &conn{pools: p, rooms: map[string]int{}} }
 
 // begin begins a transaction. It reconnects once if an idle PostgreSQL connection was lost.
 func (c *conn) begin(ctx context.Context) error {

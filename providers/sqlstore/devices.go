@@ -22,9 +22,8 @@ FROM device_codes WHERE `
 	selectDevice    = deviceFields + `hash = $1`
 	selectDeviceFor = deviceFields + `user_code = $1`
 	decideDevice    = `UPDATE device_codes SET decision = $2 WHERE hash = $1 AND decision = 0 AND expires > $3`
-	// A client's undecided device codes, but for the first $3.
-	hasDevices    = `SELECT 1 FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2 LIMIT 1 OFFSET $3`
-	deviceHolders = `SELECT network, COUNT(*) FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2
+	countDevices    = `SELECT COUNT(*) FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2`
+	deviceHolders   = `SELECT network, COUNT(*) FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2
 GROUP BY network ORDER BY COUNT(*) DESC, MIN(created) LIMIT $3`
 	dropDevices = `UPDATE device_codes SET decision = $5, expires = $6 WHERE hash IN (SELECT hash FROM device_codes
 WHERE client_id = $1 AND decision = 0 AND created > $2 AND network = $3 ORDER BY created LIMIT $4)`
@@ -64,27 +63,37 @@ func (s *Store) SaveDeviceCode(ctx context.Context, c *oauth.DeviceCode) error {
 // dropDevices makes room for a new device code of a client.
 func (b *batch) dropDevices(c *oauth.DeviceCode) error {
 	since := millis(c.Created.Add(-oauth.DeviceCodeLifetime))
-	return b.makeRoom(oauth.MostDevices, hasDevices, deviceHolders, []any{c.ClientID, since},
-		func(network string, n int) error {
+	return b.makeRoom("devices of "+c.ClientID, oauth.MostDevices, countDevices, deviceHolders,
+		[]any{c.ClientID, since}, func(network string, n int) error {
 			_, err := b.conn.exec(b.ctx, dropDevices, c.ClientID, since, network, n,
 				int64(oauth.Dropped), millis(c.Created))
 			return err
 		})
 }
 
-// makeRoom calls drop for networks that give up places, if most rows wait. full finds a row beyond so
-// many, and holders counts the rows of the networks that have most. Both have args, and then a limit.
+// makeRoom calls drop for networks that give up places, if most rows wait in a room of that name. The
+// statement count counts them, and holders those of the networks that have most, with a limit after
+// args. Both take time in a full room, so a hundredth of it is taken or given up at a time.
 func (b *batch) makeRoom(
-	most int, full, holders string, args []any, drop func(network string, n int) error,
+	room string, most int, count, holders string, args []any, drop func(network string, n int) error,
 ) error {
-	isFull, err := b.conn.has(b.ctx, full, append(slices.Clone(args), most-1)...)
-	if err != nil || !isFull {
+	if b.conn.rooms[room] > 0 {
+		b.conn.rooms[room]--
+		return nil
+	}
+	places := max(1, most/100)
+	var waiting int
+	if err := b.conn.one(b.ctx, count, args, &waiting); err != nil {
 		return err
 	}
+	if waiting < most {
+		b.conn.rooms[room] = min(places, (most-waiting)/2) // the other half is for other processes
+		return nil
+	}
+	delete(b.conn.rooms, room)
 	var networks []string
 	var held []int
-	places := max(1, most/100)
-	err = b.conn.rows(b.ctx, holders, append(slices.Clone(args), places), func(r row) error {
+	err := b.conn.rows(b.ctx, holders, append(slices.Clone(args), places), func(r row) error {
 		var network string
 		var n int
 		err := r.Scan(&network, &n)

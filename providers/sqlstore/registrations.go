@@ -23,8 +23,8 @@ AND (k.used > $3 OR EXISTS (SELECT 1 FROM families f WHERE f.user_id = k.user_id
 AND f.expires > $1 AND NOT f.revoked)))))`
 
 const (
-	hasAwaiting   = `SELECT 1 FROM clients WHERE awaits > 0 LIMIT 1 OFFSET $1`
-	countAwaiting = `SELECT COUNT(*), COALESCE(MIN(awaits), 0) FROM clients
+	countAllAwaiting = `SELECT COUNT(*) FROM clients WHERE awaits > 0`
+	countAwaiting    = `SELECT COUNT(*), COALESCE(MIN(awaits), 0) FROM clients
 WHERE awaits > 0 AND awaits > $1 AND network = $2 AND (CAST($3 AS TEXT) = '' OR caller = $3)`
 	awaitingHolders = `SELECT network, COUNT(*) FROM clients WHERE awaits > 0
 GROUP BY network ORDER BY COUNT(*) DESC, MIN(awaits) LIMIT $1`
@@ -94,11 +94,12 @@ func (b *batch) checkRegistrant(now time.Time, network, caller string, most int)
 
 // dropAwaiting makes room for one more client that awaits a consent.
 func (b *batch) dropAwaiting(most int) (ended []oauth.EndedClient, err error) {
-	err = b.makeRoom(most, hasAwaiting, awaitingHolders, nil, func(network string, n int) error {
-		dropped, err := b.endClients(dropAwaiting, "crowded_out", network, n)
-		ended = append(ended, dropped...)
-		return err
-	})
+	err = b.makeRoom("clients", most, countAllAwaiting, awaitingHolders, nil,
+		func(network string, n int) error {
+			dropped, err := b.endClients(dropAwaiting, "crowded_out", network, n)
+			ended = append(ended, dropped...)
+			return err
+		})
 	return ended, err
 }
 
