@@ -20,6 +20,9 @@ func TestPacerLimitsEachKey(t *testing.T) {
 		{"a", 10 * time.Second, false, 0}, {"a", 10 * time.Second, true, 10 * time.Second},
 		{"a", 10 * time.Second, false, 0},
 	} {
+		if got := max(0, p.Wait(step.key, now.Add(step.after))); got != step.want {
+			t.Errorf("got a wait of %v for %q after %v, want %v", got, step.key, step.after, step.want)
+		}
 		if got := p.Take(step.key, now.Add(step.after)); got != step.want {
 			t.Errorf("got %v for %q after %v, want %v", got, step.key, step.after, step.want)
 		}

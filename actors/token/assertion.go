@@ -91,6 +91,7 @@ func (s *Service) prove(
 	}
 	by := proverOf(client, c.Caller)
 	if wait := s.prover.failed.Wait(by, now); wait > 0 && c.Caller.IsValid() {
+		s.metrics.assertions.WithLabelValues("throttled").Inc()
 		return tooManyFailures(wait)
 	}
 	ctx, cancel := context.WithTimeout(ctx, assertionChecks)
@@ -103,10 +104,12 @@ func (s *Service) prove(
 	signed := false
 	if key != nil {
 		if signed, err = s.prover.check(ctx, a, key, by); err != nil {
+			s.metrics.assertions.WithLabelValues("busy").Inc()
 			return err
 		}
 	}
 	if !signed {
+		s.metrics.assertions.WithLabelValues("wrong").Inc()
 		s.prover.failed.Take(by, now)
 		if key == nil {
 			return a.ErrNoKey(set.refused)
@@ -123,6 +126,7 @@ func (s *Service) prove(
 	if err != nil {
 		return fmt.Errorf("use assertion: %w", err)
 	}
+	s.metrics.assertions.WithLabelValues("ok").Inc()
 	c.Proven = true
 	return nil
 }

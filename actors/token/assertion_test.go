@@ -209,6 +209,12 @@ func TestKeyFetchesAreCharged(t *testing.T) {
 	if fault := send(stranger, "192.0.2.1"); fault != nil {
 		t.Errorf("got %v from another network, want a token", fault)
 	}
+	awaiting, _ := f.register(t, oauth.Client{Name: "Agent", Grants: oauth.ClientCredentialsGrant,
+		Awaits: now.Add(time.Hour), Options: oauth.ClientOptions{JWKSURI: uri, SelfRegistered: true}})
+	if fault := send(awaiting, "192.0.2.2"); fault != nil || server.by.Load().Class != oauth.Strangers {
+		t.Errorf("got %v by %+v before a consent, want the keys from the strangers' slots", fault,
+			server.by.Load())
+	}
 	if fault := send(own, "2001:db8::1"); fault != nil {
 		t.Errorf("got %v for a client of an operator, want a token", fault)
 	}

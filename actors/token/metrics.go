@@ -20,6 +20,7 @@ type metrics struct {
 
 	signatureSeconds  *prometheus.HistogramVec // by algorithm
 	signaturesRefused prometheus.Counter
+	assertions        *prometheus.CounterVec // of clients, by outcome
 
 	registrations *prometheus.CounterVec // by outcome
 	// clients that were ended
@@ -54,6 +55,13 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	}
 	m.signaturesRefused = counter("gatehouse_signatures_refused_total",
 		"Signatures that were refused because too many were waited for; nothing was consumed.")
+	m.assertions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_client_assertions_total",
+		Help: "Assertions that clients authenticated with, by outcome: ok, wrong, throttled or busy.",
+	}, []string{"outcome"})
+	for _, outcome := range []string{"ok", "wrong", "throttled", "busy"} {
+		m.assertions.WithLabelValues(outcome)
+	}
 	m.registrations = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gatehouse_client_registrations_total",
 		Help: "Clients that asked to be registered, by outcome: ok or the error code.",
@@ -78,7 +86,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	}
 	collectors := []prometheus.Collector{
 		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects,
-		m.signatureSeconds, m.signaturesRefused, m.registrations, ended,
+		m.signatureSeconds, m.signaturesRefused, m.assertions, m.registrations, ended,
 		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
 			func() float64 { return float64(s.directory.size.Load()) }),
 		gauge("gatehouse_revocations_held",

@@ -107,11 +107,12 @@ func New(config Config) (*Fetcher, error) {
 		cache: cache, hosts: map[hostKey]*host{}, payers: fair.Slots[string]{Share: maxOfPayer},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_fetches_total",
-			Help: "Documents of clients that were requested, by outcome: done or failed.",
+			Help: "Documents of clients that were requested, by outcome: done, failed or busy.",
 		}, []string{"outcome"}),
 	}
 	f.total.WithLabelValues("done")
 	f.total.WithLabelValues("failed")
+	f.total.WithLabelValues("busy")
 	if config.Metrics != nil {
 		if err := config.Metrics.Register(f.total); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
@@ -190,6 +191,7 @@ func (f *Fetcher) fetch(
 ) ([]byte, error) {
 	leave, err := f.enter(ctx, host, by)
 	if err != nil {
+		f.total.WithLabelValues("busy").Inc()
 		return nil, err
 	}
 	defer leave()
