@@ -248,8 +248,8 @@ func PeekAccessToken(token string) (id TokenID, number uint16, ok bool) {
 	return TokenID(head[nonceOffset:]), binary.BigEndian.Uint16(head[numberOffset:]), true
 }
 
-// Open returns what an access token says, or what a JWT carries, expired or not. ok is false if it was not sealed with k.
-// It allocates nothing then.
+// Open returns what an access token says, or what a JWT carries, expired or not. ok is false if it
+// was not sealed with k. It allocates nothing then.
 func (k *TokenKey) Open(token string) (t AccessToken, ok bool) {
 	format := formatOf(token)
 	if format == 0 {

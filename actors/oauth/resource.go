@@ -204,28 +204,20 @@ func resourceKey(uri string) string {
 	return u.Scheme + "://" + strings.ToLower(u.Host) + rest
 }
 
-// targetFault returns an error about a resource, which it names if that is a proper URI.
-func targetFault(uri, what, hint string) *Error {
-	name := "The resource "
-	if CheckResourceURI(uri) == nil {
-		name += uri + " "
-	}
-	return &Error{Code: InvalidTarget, Description: name + what + ".", Hint: hint}
-}
+var errTarget = &Error{Code: InvalidTarget,
+	Description: "The resource is unknown, or the client may not ask for it.",
+	Hint:        "Send the URI of a registered resource, or leave resource out."}
 
-// unknownScope returns the error about a name that is no scope of what c asks for. It says which
-// resource has it.
+// unknownScope returns the error about a name that is no scope of what c asks for. It names the scope
+// only with the resource that has it, since no error repeats what was sent.
 func (r *Resources) unknownScope(name string, c *Client) *Error {
-	if len(name) > longestScopeName {
-		return errUnknownScope
-	}
 	for _, resource := range r.All() {
 		if slices.Contains(resource.Scopes, name) && c.mayReach(&resource) {
 			return invalidScope("The scope "+name+" belongs to the resource "+resource.URI+".",
 				"Send the parameter resource="+resource.URI+" as well, or leave the scope out.")
 		}
 	}
-	return invalidScope("The scope "+name+" is unknown.", errUnknownScope.Hint)
+	return errUnknownScope
 }
 
 // number returns the number of the resource that c may ask for at uri; false = there is none.
@@ -261,8 +253,7 @@ func (r *Resources) Resolve(c *Client, uris, names []string) (Targets, *Error) {
 	for _, uri := range uris {
 		number, ok := r.number(uri, c)
 		if !ok {
-			return nil, targetFault(uri, "is unknown, or the client may not ask for it",
-				"Send the URI of a registered resource, or leave resource out.")
+			return nil, errTarget
 		}
 		if !slices.ContainsFunc(t, func(known Target) bool { return known.Resource == number }) {
 			t = append(t, Target{Resource: number})
@@ -339,7 +330,7 @@ func (r *Resources) Narrow(granted Targets, c *Client, uris, names []string) (Ta
 	if len(granted) == 0 {
 		switch {
 		case len(asked) > 0:
-			return nil, notGranted(uris[0])
+			return nil, notGranted(r.URIs(asked)[0])
 		case len(names) > 0 && !c.Options.SelfRegistered:
 			return nil, r.unknownScope(names[0], c)
 		}
@@ -390,8 +381,9 @@ func (r *Resources) narrowScopes(t Targets, c *Client, names []string) (Targets,
 }
 
 func notGranted(uri string) *Error {
-	return targetFault(uri, "is not among those of the grant",
-		"Send resources of the authorization request only, or leave resource out.")
+	return &Error{Code: InvalidTarget,
+		Description: "The resource " + uri + " is not among those of the grant.",
+		Hint:        "Send resources of the authorization request only, or leave resource out."}
 }
 
 var errScopeNotGranted = invalidScope("The scope is more than the user granted.",
@@ -406,9 +398,10 @@ func (r *Resources) OfClient(c *Client, uris, names []string) (Targets, *Error) 
 	}
 	for _, target := range t {
 		if target.Resource != OwnResource && !c.names(r.byNumber[target.Resource]) {
-			return nil, targetFault(r.byNumber[target.Resource].URI,
-				"is none that the client is registered for",
-				"Ask the operator to register the resource for the client.")
+			return nil, &Error{Code: InvalidTarget,
+				Description: "The client is not registered for the resource " +
+					r.byNumber[target.Resource].URI + ".",
+				Hint: "Ask the operator to register the resource for the client."}
 		}
 	}
 	return t, nil

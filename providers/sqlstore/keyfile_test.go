@@ -438,7 +438,11 @@ func TestStolenDatabase(t *testing.T) {
 	}
 	secrets := [][]byte{wrapping}
 	for _, k := range keys {
-		secrets = append(secrets, k.Secret[:])
+		secret := k.Secret[:]
+		if k.Purpose.IsSigning() {
+			secret = []byte(k.Private)
+		}
+		secrets = append(secrets, secret)
 	}
 	stolen := filepath.Join(t.TempDir(), "gatehouse.db")
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -314,22 +314,21 @@ func TestOIDCClientTS(t *testing.T) {
 // opens nothing else here.
 func TestAppsWithAPI(t *testing.T) {
 	for _, row := range []struct {
-		heading, callback string
-		begin             func(*person, *app)
-		path              []string // to the identifier of the person
+		heading, file, callback, api string
+		begin                        func(*person, *app)
+		path                         []string // to the identifier of the person
 	}{
-		{"express-openid-connect", "/callback",
+		{"express-openid-connect and an API", "express-openid-connect-api.mjs", "/callback", "/orders",
 			func(p *person, a *app) { p.visit(a.base + "/login") }, []string{"user", "sub"}},
-		{"Auth.js", "/auth/callback/gatehouse",
+		{"Auth.js and an API", "authjs-api.mjs", "/auth/callback/gatehouse", "/stock",
 			func(p *person, a *app) { p.visit(a.base + "/auth/signin"); p.click("form button") },
 			[]string{"user", "id"}},
-		{"oidc-client-ts", "/callback",
+		{"oidc-client-ts and an API", "oidc-client-ts-api.mjs", "/callback", "/prices",
 			func(p *person, a *app) { p.visit(a.base + "/"); p.click("#login") },
 			[]string{"claims", "sub"}},
 	} {
 		t.Run(row.heading, func(t *testing.T) {
-			file := strings.ToLower(strings.ReplaceAll(row.heading, ".", "")) + "-api.mjs"
-			a := newApp(t, row.heading+" and an API", file, row.callback)
+			a := newApp(t, row.heading, row.file, row.callback)
 			at := gatehouse(t, a)
 			a.run(t, at)
 			p := newPerson(t)
@@ -342,7 +341,7 @@ func TestAppsWithAPI(t *testing.T) {
 			st := at.service
 			api := st.NewClient(t, func(c *oauth.Client) { c.IntrospectAny = true })
 			said := st.Introspect(t, api, state["token"])
-			want := fmt.Sprint([]string{a.base + "/api", at.issuer + "/oauth/userinfo"})
+			want := fmt.Sprint([]string{a.base + row.api, at.issuer + "/oauth/userinfo"})
 			if fmt.Sprint(said["aud"]) != want {
 				t.Errorf("got %v, want the audience %s", said, want)
 			}

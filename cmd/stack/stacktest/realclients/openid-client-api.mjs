@@ -13,7 +13,7 @@ const state = client.randomState()
 const nonce = client.randomNonce()
 const start = client.buildAuthorizationUrl(config, {
   redirect_uri: `${base}/callback`, scope: 'openid email offline_access notes:read', state, nonce,
-  resource: `${base}/api`,
+  resource: `${base}/reports`,
   code_challenge: await client.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256',
 })
 
@@ -28,9 +28,9 @@ const fresh = await client.refreshTokenGrant(config, tokens.refresh_token)
 assert.equal(claims.email, setup.user.email)
 for (const { access_token } of [tokens, fresh]) {
   const said = await client.tokenIntrospection(config, access_token)
-  assert.deepEqual(said.aud, [`${base}/api`, `${ISSUER}/oauth/userinfo`])
+  assert.deepEqual(said.aud, [`${base}/reports`, `${ISSUER}/oauth/userinfo`])
   assert.ok(said.scope.split(' ').includes('notes:read'))
 }
 const profile = await fetch(`${ISSUER}/api/user`, { headers: { authorization: `Bearer ${fresh.access_token}` } })
 assert.equal(profile.status, 401)
-assert.match((await profile.json()).message, /is for .*\/api and .*\/oauth\/userinfo, not for this endpoint/)
+assert.match((await profile.json()).message, /is for .*\/reports and .*\/oauth\/userinfo, not for this endpoint/)

@@ -8,7 +8,7 @@ const config = {
   providers: [{
     id: 'gatehouse', name: 'gatehouse', type: 'oidc', issuer: ISSUER,
     clientId: CLIENT_ID, clientSecret: CLIENT_SECRET,
-    authorization: { params: { scope: 'openid profile email notes:read', resource: `${base}/api` } },
+    authorization: { params: { scope: 'openid profile email notes:read', resource: `${base}/stock` } },
   }],
   callbacks: {
     jwt: ({ token, account, profile }) => (

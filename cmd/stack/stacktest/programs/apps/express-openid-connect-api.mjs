@@ -10,7 +10,7 @@ app.use(eoc.auth({
   authRequired: false, idpLogout: true,
   authorizationParams: {
     response_type: 'code', scope: 'openid profile email offline_access notes:read',
-    resource: `${base}/api`,
+    resource: `${base}/orders`,
   },
 }))
 app.get('/', async (request, response) => show(response, {

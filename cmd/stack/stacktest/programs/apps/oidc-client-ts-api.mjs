@@ -10,7 +10,7 @@ const ISSUER = ${JSON.stringify(ISSUER)}, CLIENT_ID = ${JSON.stringify(CLIENT_ID
 const manager = new oidc.UserManager({
   authority: ISSUER, client_id: CLIENT_ID,
   redirect_uri: base + '/callback', post_logout_redirect_uri: base + '/',
-  scope: 'openid profile email offline_access notes:read', resource: base + '/api',
+  scope: 'openid profile email offline_access notes:read', resource: base + '/prices',
   loadUserInfo: true, automaticSilentRenew: false,
   userStore: new oidc.WebStorageStateStore({ store: window.sessionStorage }),
 })
