@@ -22,10 +22,6 @@ func (s *Service) BeginChange(
 	if err != nil {
 		return "", err
 	}
-	ends := a.at.Add(account.ProofLifetime)
-	if ends.Sub(now) < account.CodeLifetime { // the code would be worth nothing before it expires
-		return "", ErrProofNeeded
-	}
 	if address, err = s.parseAddress(channel, address, now); err != nil {
 		return "", err
 	}
@@ -34,7 +30,8 @@ func (s *Service) BeginChange(
 	}
 	c := &account.Challenge{
 		Purpose: account.ForChange, Channel: channel, Address: address, UserID: u.ID,
-		Message: account.ChangeCode, ProvedBy: a.way, Ends: ends,
+		Message: account.ChangeCode, ProvedBy: a.way,
+		Ends: a.at.Add(account.ProofLifetime), // the proof must not be older when the code is entered
 	}
 	return s.requestCode(ctx, c, by, now, func(_ context.Context, owner *account.User) error {
 		if owner.ID != 0 && owner.ID != u.ID {

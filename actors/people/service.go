@@ -9,7 +9,10 @@
 //   - The store counts wrong passwords with the account. A restart loses none of them.
 //   - Failed attempts and code requests of each caller, and the budgets of text messages, are
 //     counted in memory. A restart forgets them.
-//   - The sender owns the queued messages. A restart loses them, and people request another code.
+//   - The store owns notices and their links. A restart loses none of them.
+//   - The sender owns the queued codes. A restart loses them, and people request another one.
+//
+// credentials.go has the one way for all changes of how a person signs in.
 package people
 
 import (

@@ -171,7 +171,8 @@ var remoteCommands = [][]string{
 	{"client", "enable"}, {"client", "delete"},
 	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"},
 	{"user", "enable"},
-	{"user", "reset-password"}, {"user", "revoke-tokens"}, {"user", "delete"},
+	{"user", "reset-password"}, {"user", "revoke-tokens"}, {"user", "sessions"},
+	{"user", "end-session"}, {"user", "delete"},
 	{"resource", "create"}, {"resource", "list"}, {"resource", "show"}, {"resource", "delete"},
 	{"keys", "list"}, {"keys", "rotate"},
 }

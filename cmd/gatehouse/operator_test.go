@@ -550,3 +550,32 @@ func TestReadOnlyDatabaseIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionsAtTheCommandLine lists the sessions of a person, and ends one.
+func TestSessionsAtTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
+	env := s.operatorEnv()
+	type session struct {
+		ID      string
+		Factors []string
+	}
+	all := decode[[]session](t, runOnce(t, env, "user", "sessions", "1", "--json"))
+	if len(all) != 1 || all[0].ID == "" || !slices.Equal(all[0].Factors, []string{"pwd"}) {
+		t.Fatalf("got %+v, want the session of the browser", all)
+	}
+	if got := runOnce(t, env, "user", "sessions", "1"); !strings.HasPrefix(got.stdout, "ID ") ||
+		!strings.Contains(got.stdout, all[0].ID) {
+		t.Errorf("got %q, want a table", got.stdout)
+	}
+	got := runOnce(t, env, "user", "end-session", "1", all[0].ID)
+	if got.code != exitDone || got.stdout != "the session has ended\n" {
+		t.Errorf("got %+v, want its end", got)
+	}
+	if got := runOnce(t, env, "user", "end-session", "1", all[0].ID); got.code != exitFailed {
+		t.Errorf("got %+v, want exit code 1 for a session that has ended", got)
+	}
+	if left := decode[[]session](t, runOnce(t, env, "user", "sessions", "1", "--json")); len(left) != 0 {
+		t.Errorf("got %+v, want none", left)
+	}
+}

@@ -25,7 +25,7 @@ import (
 //     new one, and its family lives.
 //
 // Codes come before families for the first reason, and the user or client before both, as in
-// UpdateUser and ReplacePassword: all lock in one order.
+// UpdateUser and ChangeCredentials: all lock in one order.
 const (
 	revokeFamily = `UPDATE families SET revoked = TRUE WHERE id = $1 AND NOT revoked
 RETURNING id, access_expires, user_id, client_id`
