@@ -140,7 +140,7 @@ func (t *target) assert(ctx context.Context, s *seen) {
 func (t *target) fetch(ctx context.Context, s *seen) {
 	b, n := t.from()
 	for i := 0; ctx.Err() == nil; i++ {
-		id, p, err := t.register(ctx, b, map[string]any{"token_endpoint_auth_method": "private_key_jwt",
+		id, _, err := t.register(ctx, b, map[string]any{"token_endpoint_auth_method": "private_key_jwt",
 			"jwks_uri": fmt.Sprintf("https://slow-%d.example.com/%d/%d", i%4, n, i)})
 		var assertion string
 		if err == nil && id != "" {
@@ -151,6 +151,7 @@ func (t *target) fetch(ctx context.Context, s *seen) {
 				retry(ctx)
 				break
 			}
+			var p *lab.Page
 			p, err = b.Do(ctx, http.MethodPost, "/oauth/token", url.Values{"grant_type": {"refresh_token"},
 				"refresh_token": {"x"}, "client_assertion_type": {assertionType}, "client_assertion": {assertion}})
 			s.count(p, err)
