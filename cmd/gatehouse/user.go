@@ -212,7 +212,10 @@ type userEndSession struct {
 
 // Help is shown by gatehouse user end-session --help.
 func (*userEndSession) Help() string {
-	return "Tokens that belong to the session end with it.\n\nExample:\n\n    gatehouse user end-session --demo ./gatehouse-demo 1 0a1b2c3d4e5f6a7b8c9d0e1f"
+	return "Tokens that belong to the session end with it.\n\nExample:\n\n" +
+		"    gatehouse user sessions --demo ./gatehouse-demo 1\n" +
+		"    gatehouse user sessions --demo ./gatehouse-demo 1 | awk 'NR > 1 {print $1}' |\n" +
+		"      xargs -r -n 1 gatehouse user end-session --demo ./gatehouse-demo 1"
 }
 
 // Run ends the session.

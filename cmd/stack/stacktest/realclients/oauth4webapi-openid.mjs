@@ -36,3 +36,11 @@ const claims = await oauth.processUserInfoResponse(server, client, sub,
 
 assert.equal(claims.email, setup.user.email)
 assert.equal(server.issuer, ISSUER)
+
+// The person is the same at the next sign-in.
+const next = oauth.validateAuthResponse(server, client, await signIn(start), state)
+const again = await oauth.processAuthorizationCodeResponse(server, client,
+  await oauth.authorizationCodeGrantRequest(
+    server, client, auth, next, `${base}/callback`, verifier, insecure),
+  { expectedNonce: nonce, requireIdToken: true })
+assert.equal(oauth.getValidatedIdTokenClaims(again).sub, sub)

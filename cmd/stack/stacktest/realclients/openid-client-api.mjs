@@ -34,3 +34,9 @@ for (const { access_token } of [tokens, fresh]) {
 const profile = await fetch(`${ISSUER}/api/user`, { headers: { authorization: `Bearer ${fresh.access_token}` } })
 assert.equal(profile.status, 401)
 assert.match((await profile.json()).message, /is for .*\/reports and .*\/oauth\/userinfo, not for this endpoint/)
+
+// The person is the same at the next sign-in.
+const again = await client.authorizationCodeGrant(config, await signIn(start), {
+  pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true,
+})
+assert.equal(again.claims().sub, claims.sub)
