@@ -20,8 +20,10 @@ func (noPage) Render() ([]byte, error) { return nil, errors.New("planted") }
 
 // TestPageThatCannotBeRendered tells the client when there is one to tell.
 func TestPageThatCannotBeRendered(t *testing.T) {
+	failed := 0
 	s := New(Config{Issuer: "https://id.example.com",
-		Failures: endpoint.NewFailures(slog.New(slog.DiscardHandler))})
+		Failures:     endpoint.NewFailures(slog.New(slog.DiscardHandler)),
+		ClientFailed: func(*fasthttp.RequestCtx, string, string, oauth.Code) { failed++ }})
 	var ctx fasthttp.RequestCtx
 	s.Show(&Visit{HTTP: &ctx}, fasthttp.StatusOK, noPage{})
 	if got := ctx.Response.StatusCode(); got != 500 ||
@@ -39,6 +41,9 @@ func TestPageThatCannotBeRendered(t *testing.T) {
 		q.Get("state") != "s" || q.Get("iss") != "https://id.example.com" {
 		t.Errorf("got %d to %v, want 302 to the client with server_error, state and iss",
 			ctx.Response.StatusCode(), to)
+	}
+	if failed != 1 {
+		t.Errorf("got %d failed requests of clients, want that of the client", failed)
 	}
 }
 
