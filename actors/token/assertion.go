@@ -27,6 +27,7 @@ const (
 	clientProofs     = 10_000 // a burst, and then
 	clientProofsIn   = 10 * time.Millisecond
 	proofClients     = 10_000
+	earlyProofs      = 50_000         // that are remembered
 	keySets          = 1_000          // that are kept
 	keysFresh        = time.Hour      // after which the keys of a jwks_uri are fetched again
 	keysKept         = 24 * time.Hour // while they cannot be fetched
@@ -42,7 +43,8 @@ type prover struct {
 	turns    *fair.Turns                  // to check a signature
 	failed   *ratelimit.Pacer[fair.Payer] // on this node; others count their own
 	proofs   ratelimit.Limiter[string]
-	sets     *lru.Cache[string, *keySetOf] // by client
+	early    *lru.Cache[oauth.Hash, struct{}] // assertions of clients that await a consent
+	sets     *lru.Cache[string, *keySetOf]    // by client
 	fetches  singleflight.Group
 	fetchers ratelimit.Limiter[netip.Addr] // for clients that registered themselves
 }
@@ -62,11 +64,15 @@ func newProver(nodes ratelimit.Nodes) *prover {
 	if err != nil {
 		panic(err) // keySets is below 1
 	}
+	early, err := lru.New[oauth.Hash, struct{}](earlyProofs)
+	if err != nil {
+		panic(err) // earlyProofs is below 1
+	}
 	class := fair.Class{Waiting: checksWaiting, Own: checksOfPayer}
 	return &prover{
 		turns:  fair.NewTurns(max(1, runtime.GOMAXPROCS(0)/2), class, class),
 		failed: ratelimit.NewPacer[fair.Payer](failedProofs, failedProofEvery, failedProvers),
-		sets:   sets,
+		sets:   sets, early: early,
 		proofs: ratelimit.SharePacer(nodes, "client_proofs",
 			ratelimit.NewPacer[string](clientProofs, clientProofsIn, proofClients),
 			func(id string) []byte { return []byte(id) },
@@ -119,15 +125,37 @@ func (s *Service) prove(
 	if wait := s.prover.proofs.Take(client.ID, now); wait > 0 {
 		return tooMany("The client has sent too many assertions.", wait)
 	}
-	err = s.config.Tokens.UseAssertion(ctx, a.Replay, a.Expires)
-	if errors.Is(err, oauth.ErrConflict) {
-		return oauth.ErrAssertionUsed
-	}
-	if err != nil {
-		return fmt.Errorf("use assertion: %w", err)
+	if err := s.useAssertion(ctx, client, a); err != nil {
+		return err
 	}
 	s.metrics.assertions.WithLabelValues("ok").Inc()
 	c.Proven = true
+	return nil
+}
+
+// useAssertion uses up an assertion. Nothing is written for a client that awaits a consent, since
+// anybody can register one: it gets no tokens, and memory keeps what it has sent until then.
+func (s *Service) useAssertion(
+	ctx context.Context, client *oauth.Client, a *oauth.Assertion,
+) error {
+	if !client.Awaits.IsZero() {
+		if found, _ := s.prover.early.ContainsOrAdd(a.Replay, struct{}{}); found {
+			return oauth.ErrAssertionUsed
+		}
+		return nil
+	}
+	var err error
+	if s.prover.early.Contains(a.Replay) {
+		err = oauth.ErrConflict
+	} else {
+		err = s.config.Tokens.UseAssertion(ctx, a.Replay, a.Expires)
+	}
+	switch {
+	case errors.Is(err, oauth.ErrConflict):
+		return oauth.ErrAssertionUsed
+	case err != nil:
+		return fmt.Errorf("use assertion: %w", err)
+	}
 	return nil
 }
 

@@ -215,6 +215,18 @@ func TestKeyFetchesAreCharged(t *testing.T) {
 		t.Errorf("got %v by %+v before a consent, want the keys from the strangers' slots", fault,
 			server.by.Load())
 	}
+	early := key.assert(t, awaiting.ID, "early", now)
+	if _, fault := f.Token(t.Context(), proves(awaiting.ID, early), now); fault != nil {
+		t.Errorf("got %v, want a token", fault)
+	}
+	for _, when := range []string{"before", "after"} {
+		if _, fault := f.Token(t.Context(), proves(awaiting.ID, early), now); fault != oauth.ErrAssertionUsed {
+			t.Errorf("again, %s a consent: got %v, want %v", when, fault, oauth.ErrAssertionUsed)
+		}
+		if err := f.ConfirmClient(t.Context(), awaiting.ID, now); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if fault := send(own, "2001:db8::1"); fault != nil {
 		t.Errorf("got %v for a client of an operator, want a token", fault)
 	}

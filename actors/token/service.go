@@ -18,7 +18,7 @@
 //     windows.
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
 //   - The keys of clients, and the limit of their assertions, are in memory. The store knows which
-//     assertions were used.
+//     assertions were used, but for those of clients that await a consent.
 //   - The limits of device codes, of their polls, and of guesses of user codes are
 //     in memory. A restart forgets them.
 package token

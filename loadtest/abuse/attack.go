@@ -186,6 +186,9 @@ func (t *target) measure(ctx context.Context, a attack, length time.Duration,
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	var all sync.WaitGroup
+	if len(a.by) > 1 {
+		workers = max(1, workers/2)
+	}
 	for _, by := range a.by {
 		for range workers {
 			all.Go(func() { by(ctx, r.seen) })

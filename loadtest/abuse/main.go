@@ -14,7 +14,7 @@
 //   - slow hosts: the same with keys at hosts that do not respond;
 //   - devices: device codes of one client from 256 /48s;
 //   - registrations: clients that register themselves from 256 /48s;
-//   - all of them at once.
+//   - all of them at once, on half as many connections each.
 //
 // The first four come from one IPv6 /48.
 //
@@ -56,6 +56,7 @@ const maxConnections = 4096
 func main() {
 	length := flag.Duration("length", 20*time.Second, "length of each attack")
 	workers := flag.Int("workers", 64, "connections of each attack by requests")
+	only := flag.String("attack", "", "the only attack, such as keys (default: all)")
 	program := flag.String("gatehouse", "", "program to attack (default: built from source)")
 	flag.Parse()
 	if flag.NArg() > 0 || *length < time.Second || *workers < 1 {
@@ -64,13 +65,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *program, *length, *workers); err != nil {
+	if err := run(ctx, *program, *only, *length, *workers); err != nil {
 		fmt.Fprintln(os.Stderr, "abuse:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, program string, length time.Duration, workers int) (err error) {
+func run(ctx context.Context, program, only string, length time.Duration, workers int) (err error) {
 	dir, err := os.MkdirTemp("", "abuse")
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
@@ -108,6 +109,9 @@ func run(ctx context.Context, program string, length time.Duration, workers int)
 		"rounds", "median", "longest", "keys p99", "failed", "CPU", "hashing")
 	failed := false
 	for _, a := range attacks {
+		if only != "" && a.name != only {
+			continue
+		}
 		r, err := t.measure(ctx, a, length, workers)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
