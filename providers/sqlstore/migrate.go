@@ -41,9 +41,9 @@ type Migration struct {
 }
 
 // Migrate brings the schema up to date and returns the migrations that it applied, possibly none.
-// It only uses URL, Logger and WriteTimeout of config, and logs the steps of a schema that is not new at level info. A
-// migration that fails has no effect. It returns ErrNewer if the schema is newer and does not allow
-// this program.
+// It only uses URL, Logger and WriteTimeout of config. It logs the steps of a schema that is not new,
+// at level info. A migration that fails has no effect. It returns ErrNewer if the schema is newer and
+// does not allow this program.
 func Migrate(ctx context.Context, config Config) (taken []Migration, err error) {
 	config.lockTimeout = lockTimeout
 	err = withDatabase(ctx, config, func(p pools) error {
