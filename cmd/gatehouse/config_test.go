@@ -633,7 +633,8 @@ func TestDefaultsAreThoseOfTheStack(t *testing.T) {
 	}
 	got := parsed.Selected().Target.Addr().Interface().(*serveCommand).stack(p)
 	want := stack.Defaults()
-	want.Listen, want.AdminListen = "127.0.0.1:8080", "127.0.0.1:8081"
+	want.Version, want.Listen, want.AdminListen = got.Version, "127.0.0.1:8080",
+		"127.0.0.1:8081"
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\n%+v\n%+v\nwant %+v\n%+v\n%+v",
 			got, got.Lookups, got.Identity, want, want.Lookups, want.Identity)

@@ -183,8 +183,11 @@ func TestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `"version":"v0.0.0-test"`; !strings.Contains(string(out), want) {
-		t.Errorf("got %s, want the stamped version %s", out, want)
+	for _, want := range []string{`"version":"v0.0.0-test"`, `"commit":"`,
+		`{"path":"github.com/alecthomas/kong","version":"v1.`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("got %s, want %s in it", out, want)
+		}
 	}
 	if got := runOnce(t, nil, "version"); got.code != exitDone ||
 		!strings.HasPrefix(got.stdout, "gatehouse ") {

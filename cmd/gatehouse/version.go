@@ -47,9 +47,7 @@ func (c *versionCommand) Run(p *program) error {
 			built.Modules = append(built.Modules, module{m.Path, m.Version, m.Sum})
 		}
 	}
-	encoder := json.NewEncoder(p.stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(built)
+	return json.NewEncoder(p.stdout).Encode(built)
 }
 
 // module is a module of Go that the program has linked.

@@ -206,6 +206,7 @@ func Defaults() Config {
 			MaxActiveTokens:       token.DefaultMaxActive,
 			SkipChooserParameter:  "skip_account_chooser",
 			PhoneReplacesPassword: true, SMSPerHour: 1000, SMSPerCountry: 100,
+			RegistrationPerHour: token.DefaultRegistrationPerHour,
 		},
 		ForwardedHeader: "x-forwarded-for",
 		ReadTimeout:     10 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,
