@@ -38,7 +38,7 @@ func (s *Server) adminEndpoints() []endpoint.Endpoint {
 	}
 	if s.config.Tokens != nil {
 		all = append(all, adminapi.Endpoints(
-			s.config.Tokens, s.config.People, s.config.Audit, s.clients.caller, s.failures)...)
+			s.config.Tokens, s.config.People, s.config.Audit, peerOf, s.failures)...)
 	}
 	return all
 }

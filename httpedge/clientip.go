@@ -98,6 +98,10 @@ func (c *clientAddresses) trusts(addr netip.Addr) bool {
 	return false
 }
 
+// peerOf returns the address that a request comes from, a proxy's too. Operators are known by it: a
+// program on a trusted proxy must not name another.
+func peerOf(ctx *fasthttp.RequestCtx) netip.Addr { return peer(ctx.RemoteAddr()) }
+
 // peer returns the address at the other end of a connection. A Unix socket's peer is on this
 // machine.
 func peer(addr net.Addr) netip.Addr {

@@ -98,6 +98,7 @@ type CredentialChange struct {
 	EndTokens   bool      // all refresh families, codes and access tokens
 	Used        [32]byte  // hash of the link that allows the change; zero = none. It ends
 	Undone      time.Time // when the change was made that Used undoes
+	EndLinks    bool      // those that restore a channel
 	Notices     []Notice
 }
 

@@ -91,8 +91,17 @@ func checkOwnScheme(uri string, more []string) error {
 		return errors.New("its scheme has no dot, and is none that the operator allows to clients that register themselves")
 	case !strings.HasPrefix(rest, "//"):
 		return errors.New("it must begin with " + scheme + "://")
+	case strings.Contains(rest, "?") || isCommand(rest):
+		return errors.New("it is a command of the program that has this scheme, not its callback")
 	}
 	return nil
+}
+
+// isCommand reports whether what follows the scheme of an editor makes it open or install something.
+func isCommand(rest string) bool {
+	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	host = strings.ToLower(host)
+	return host == "file" || host == "vscode.git" || host == "vscode-remote" || strings.HasSuffix(host, "-deeplink")
 }
 
 // PrivateScheme returns the scheme of a registered redirect URI; "" = it is https or http.

@@ -27,6 +27,13 @@ func ofCreation(ctx context.Context, means string) context.Context {
 	return audit.With(ctx, audit.Event{Action: audit.AccountCreated, Details: []string{means}})
 }
 
+// ofOperatorsCreation is ofCreation of an operator, with the values.
+func ofOperatorsCreation(ctx context.Context, u *account.User) context.Context {
+	return audit.With(ctx, audit.Event{Action: audit.AccountCreated, Details: []string{byOperator},
+		Data: audit.Data{audit.After: audit.Data{"name": u.Name, "email": u.Email,
+			"phone_number": u.Phone, "username": u.Username}}})
+}
+
 // ofSignIn returns a context whose next write records a sign-in.
 func ofSignIn(
 	ctx context.Context, u *account.User, session *account.Session, e entry,

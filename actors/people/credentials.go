@@ -165,7 +165,7 @@ func (s *Service) saveUser(
 	if (a.kind == asPerson || a.kind == asRecovery) && !slices.ContainsFunc(u.Ways(), s.asks) {
 		return ErrLastWay
 	}
-	c := account.CredentialChange{Keep: a.keep}
+	c := account.CredentialChange{Keep: a.keep, EndLinks: a.kind == asOperator}
 	for _, one := range all {
 		c.EndSessions = c.EndSessions || one.ends >= endsSessions
 		c.EndTokens = c.EndTokens || one.ends == endsTokens

@@ -336,14 +336,11 @@ func TestUndo(t *testing.T) {
 	}
 	undo := f.linkTo(t, annMail)
 	f.advance(time.Hour)
-	u, err = f.UpdateUser(f.ctx, u.ID, func(u *account.User) error {
-		u.Phone = evePhone
-		return nil
-	}, f.now)
-	if err != nil {
+	proof := people.Proof{Session: session, Password: password}
+	if err := changeTo(account.SMS, evePhone)(f, f.again(t, u), proof); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ResetPassword(f.ctx, u.ID, newPassword, f.now); err != nil {
+	if _, err := f.ChangePassword(f.ctx, f.again(t, u), proof, newPassword, f.now); err != nil {
 		t.Fatal(err)
 	}
 	other := startServices(t, openStore(t, f.url))
@@ -418,8 +415,8 @@ func TestUndoKeepsOlderWays(t *testing.T) {
 	}
 	later := f.linkTo(t, annMail)
 	got, err := f.UseLink(f.ctx, later, f.now)
-	if err != nil || got.Email != annMail || got.Phone != evePhone || got.PasswordHash != u.PasswordHash {
-		t.Errorf("got %+v and error %v, want only the address back", got, err)
+	if err != nil || got.Email != annMail || got.Phone != "" || got.PasswordHash != u.PasswordHash {
+		t.Errorf("got %+v and error %v, want the address back, and no number of that day", got, err)
 	}
 	got, err = f.UseLink(f.ctx, undo, f.now)
 	if err != nil || got.Email != annMail || got.Phone != annPhone || got.PasswordHash != u.PasswordHash {
@@ -472,6 +469,45 @@ func TestYoungChannelGetsNoUndo(t *testing.T) {
 	if want := map[string]bool{annMail: true, eve: false}; !maps.Equal(links, want) {
 		t.Errorf("got links for %v, want %v", links, want)
 	}
+}
+
+// TestUndoMakesNoPhoneStronger: who has the stolen phone that the owner removed gets no account by it.
+func TestUndoMakesNoPhoneStronger(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byBoth)
+	proof := people.Proof{Session: f.newSession(t, u), Password: password}
+	if err := changeTo(account.SMS, evePhone)(f, u, proof); err != nil {
+		t.Fatal(err)
+	}
+	undo := f.linkTo(t, annPhone)
+	if _, err := f.ChangePassword(f.ctx, f.again(t, u), proof, newPassword, f.now); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.UseLink(f.ctx, undo, f.now)
+	if err != nil || got.Phone != annPhone || !got.MustUsePassword(true) {
+		t.Errorf("got %+v and error %v, want a number that does not sign in alone", got, err)
+	}
+	for _, p := range []string{password, newPassword} {
+		if _, err := f.SignIn(f.ctx, people.SignIn{Email: annMail, Password: p}, f.now); err == nil {
+			t.Error("got a sign-in by a password that was removed")
+		}
+	}
+}
+
+// TestOperatorsChangeEndsLinks: what an operator does after a change, nobody undoes by its link.
+func TestOperatorsChangeEndsLinks(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byMail)
+	err := changeTo(account.Email, eve)(f, u, people.Proof{Session: f.newSession(t, u), Password: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo := f.linkTo(t, annMail)
+	if err := f.ResetPassword(f.ctx, u.ID, newPassword, f.now); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.UseLink(f.ctx, undo, f.now)
+	wantError(t, "a link from before", err, account.ErrNotFound)
 }
 
 // TestOperatorsChangeOfCredentials is on record with its values, and has no link to undo it.

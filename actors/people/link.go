@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (s *Service) Link(ctx context.Context, token string, now time.Time) (*accou
 
 // UseLink does what the link of a notice does, once, and returns its user as the account is then. All
 // sessions and tokens end. A channel that has left comes back, and ways in that were added since are
-// removed: not a password or channel that is older. The error is account.ErrNotFound,
+// removed, and those that were younger than a day then. The error is account.ErrNotFound,
 // account.ErrTaken if the channel belongs to another account now, or a failure.
 func (s *Service) UseLink(
 	ctx context.Context, token string, now time.Time,
@@ -50,25 +51,27 @@ func (s *Service) UseLink(
 	return s.changeUser(ctx, l.UserID, authority{kind: asLink, link: l}, now,
 		func(u *account.User) error {
 			// Another request may have used the link since.
-			_, err := s.config.Store.Link(ctx, l.Hash)
-			undo(u, l)
-			return err
+			if _, err := s.config.Store.Link(ctx, l.Hash); err != nil {
+				return err
+			}
+			return s.undo(ctx, u, l)
 		})
 }
 
-// undo restores the channel of l to u, and removes the ways in that are younger than the change.
-func undo(u *account.User, l *account.Link) {
-	younger := func(w account.Way) bool { return !u.Since(w).Before(l.Made) }
-	if younger(account.PasswordWay) {
+// undo restores the channel of l to u. It removes the ways in that were not settled when the change
+// was made: whoever made it may have added them just before.
+func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (err error) {
+	hadPassword := u.PasswordHash != ""
+	if !u.IsSettled(account.PasswordWay, l.Made) {
 		u.PasswordHash, u.PasswordSince = "", time.Time{}
 	}
-	if younger(account.EmailWay) {
+	if !u.IsSettled(account.EmailWay, l.Made) {
 		u.Email, u.EmailSince = "", time.Time{}
 	}
-	if younger(account.PhoneWay) {
+	if !u.IsSettled(account.PhoneWay, l.Made) {
 		u.Phone, u.PhoneSince = "", time.Time{}
 	}
-	if !u.PhoneSignInSince.Before(l.Made) {
+	if l.Made.Sub(u.PhoneSignInSince) < account.WayAge {
 		u.PhoneSignIn, u.PhoneSignInSince = false, time.Time{}
 	}
 	*addressOf(u, l.Channel) = l.Address
@@ -77,6 +80,14 @@ func undo(u *account.User, l *account.Link) {
 	} else {
 		u.EmailSince = l.Since
 	}
+	if !hadPassword || u.PasswordHash != "" || u.Email == "" || u.Phone == "" {
+		return nil
+	}
+	// A code to the phone did not sign in alone, and must not from now on. The owner sets a password
+	// by the e-mail address.
+	u.PasswordHash, err = s.hasher.Hash(paidBy(ctx, u, true, audit.SourceOf(ctx).Caller), rand.Text())
+	u.PasswordSince = l.Made
+	return err
 }
 
 // secure ends all sessions and tokens of the user of l.

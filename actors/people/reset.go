@@ -59,7 +59,7 @@ func (s *Service) ConfirmReset(
 			if s.checkAuthority(a, owner, now) != nil {
 				return nil, s.beginResetProof(ctx, owner, hash, by, now)
 			}
-			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, newHash(hash))
+			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, recovered(hash, now))
 		})
 }
 
@@ -111,6 +111,17 @@ func (s *Service) ConfirmResetProof(
 				return nil, err
 			}
 			a := authority{kind: asRecovery, way: account.WayOf(c.Channel), at: now}
-			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, newHash(c.PasswordHash))
+			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, recovered(c.PasswordHash, now))
 		})
+}
+
+// recovered returns a change to another password after a recovery. A phone that has signed in alone for
+// less than a day may be that of whoever the account is recovered from.
+func recovered(hash string, now time.Time) func(*account.User) error {
+	return func(u *account.User) error {
+		if u.PhoneSignIn && !u.PhoneSignInSince.IsZero() && now.Sub(u.PhoneSignInSince) < account.WayAge {
+			u.PhoneSignIn = false
+		}
+		return newHash(hash)(u)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"gatehouse/actors/account"
@@ -44,7 +45,7 @@ func (s *Service) CreateUser(
 	}
 	defer s.inflight.Leave()
 	u.Created, u.Updated = now, now
-	if err := s.config.Store.CreateUser(ofCreation(ctx, byOperator), &u); err != nil {
+	if err := s.config.Store.CreateUser(ofOperatorsCreation(ctx, &u), &u); err != nil {
 		return nil, fmt.Errorf("create user: %w", err)
 	}
 	return &u, nil
@@ -176,6 +177,9 @@ func (s *Service) tryChangeUser(
 	u := *old
 	if err := change(&u); err != nil {
 		return nil, err
+	}
+	if reflect.DeepEqual(&u, old) {
+		return old, nil // a request that changes nothing leaves no trace
 	}
 	u.Updated = now
 	err = s.config.Tokens.UserChanged(id, s.saveUser(ctx, old, &u, a, now))

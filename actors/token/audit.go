@@ -14,6 +14,18 @@ func ofClient(ctx context.Context, action audit.Action, id string) context.Conte
 	return audit.With(ctx, audit.Event{Action: action, Subject: audit.OfClient(id)})
 }
 
+// ofWholeClient returns a context whose next write records that a client comes or goes, with all its
+// values.
+func ofWholeClient(ctx context.Context, action audit.Action, when string,
+	c *oauth.Client) context.Context {
+	values := audit.Data{}
+	for _, m := range membersOf(c) {
+		values[m.name] = m.value
+	}
+	return audit.With(ctx, audit.Event{Action: action, Subject: audit.OfClient(c.ID),
+		Data: audit.Data{when: values}})
+}
+
 // ofClientChange returns a context whose next write records what it changes in a client's record.
 func ofClientChange(ctx context.Context, old, c *oauth.Client) context.Context {
 	for _, flag := range []struct {

@@ -15,6 +15,7 @@ import (
 const (
 	failuresEvery = 5 * time.Second // between writes of failures to the audit trail
 	maxFailures   = 256             // kinds of failures that wait for a write; others are counted only
+	maxNetworks   = 100             // of a client in an hour; failures from others share a row
 )
 
 // Recorder writes the events of ctx (audit.With) to the audit trail.
@@ -44,6 +45,8 @@ type failureKey struct {
 type failures struct {
 	mu      sync.Mutex
 	pending map[failureKey]*audit.Event
+	hour    int64          // since 1970, that kinds is about
+	kinds   map[string]int // written of a client in that hour
 }
 
 // normalCodes are errors of clients that do nothing wrong.
@@ -64,13 +67,19 @@ func (s *Service) ClientFailed(endpoint, id string, code oauth.Code, source audi
 	}
 	a.failed.n.Add(1)
 	a.failed.last.Store(&lastFailure{code, time.Now()})
-	s.failures.add(failureKey{client.ID, audit.Network(source.Caller), code}, source)
+	s.failures.add(failureKey{client.ID, audit.Network(source.Caller), code}, source, time.Now())
 	return true
 }
 
-func (f *failures) add(key failureKey, source audit.Source) {
+func (f *failures) add(key failureKey, source audit.Source, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if hour := now.Unix() / 3600; hour != f.hour || f.kinds == nil {
+		f.hour, f.kinds = hour, map[string]int{}
+	}
+	if f.kinds[key.client] >= maxNetworks {
+		key.network, source.Caller = netip.Prefix{}, netip.Addr{}
+	}
 	e := f.pending[key]
 	if e == nil {
 		if len(f.pending) >= maxFailures {
@@ -82,6 +91,7 @@ func (f *failures) add(key failureKey, source audit.Source) {
 		e = &audit.Event{Action: audit.ClientFailed, Outcome: audit.Failed,
 			Subject: audit.OfClient(key.client), Details: []string{string(key.code)}}
 		f.pending[key] = e
+		f.kinds[key.client]++
 	}
 	e.Count++
 	e.Source = source

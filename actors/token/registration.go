@@ -76,7 +76,7 @@ func (s *Service) CreateClient(
 	if err != nil {
 		return nil, "", err
 	}
-	ctx = ofClient(ctx, audit.ClientCreated, c.ID)
+	ctx = ofWholeClient(ctx, audit.ClientCreated, audit.After, &c)
 	if err := s.config.Tokens.CreateClient(ctx, &c); err != nil {
 		return nil, "", fmt.Errorf("create client: %w", err)
 	}
@@ -153,7 +153,11 @@ func (s *Service) DeleteClient(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = s.config.Tokens.DeleteClient(ofClient(ctx, audit.ClientDeleted, id), id)
+	ended, err := s.config.Tokens.Client(ctx, id)
+	if err == nil {
+		ctx = ofWholeClient(ctx, audit.ClientDeleted, audit.Before, ended)
+		err = s.config.Tokens.DeleteClient(ctx, id)
+	}
 	s.clients.change(id) // also after an error, which may hide that it was deleted
 	release()
 	if err != nil {

@@ -75,7 +75,8 @@ func (s *Service) CreateResource(
 		return r, fmt.Errorf("create resource: %w", oauth.ErrConflict)
 	}
 	defer s.resources.changes.Add(1)
-	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceCreated, Target: r.URI})
+	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceCreated, Target: r.URI,
+		Data: audit.Data{audit.After: audit.Data{"scopes": r.Scopes}}})
 	if err := s.config.Tokens.CreateResource(ctx, &r); err != nil {
 		return r, fmt.Errorf("create resource: %w", err)
 	}
@@ -86,7 +87,8 @@ func (s *Service) CreateResource(
 // in this process, and within a second in others.
 func (s *Service) DeleteResource(ctx context.Context, r oauth.Resource) error {
 	defer s.resources.changes.Add(1)
-	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceDeleted, Target: r.URI})
+	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceDeleted, Target: r.URI,
+		Data: audit.Data{audit.Before: audit.Data{"scopes": r.Scopes}}})
 	if err := s.config.Tokens.DeleteResource(ctx, r.Number); err != nil {
 		return fmt.Errorf("delete resource: %w", err)
 	}

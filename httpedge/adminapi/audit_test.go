@@ -174,14 +174,28 @@ func TestOperatorHidesNothing(t *testing.T) {
 		t.Errorf("got %+v, want the values of the client", got)
 	}
 
+	made := o.Do(201, "POST", "/clients", `{"name":"Ghost","operator":true}`).Object(t)
+	o.Do(204, "DELETE", "/clients/"+made["client_id"].(string), "")
+	for action, when := range map[string]string{"client_created": "after", "client_deleted": "before"} {
+		got := events(o, "action="+action).Events
+		values, _ := got[len(got)-1].Data[when].(map[string]any)
+		if values["name"] != "Ghost" || values["operator"] != true {
+			t.Errorf("got %+v, want the values of a client that is gone", got)
+		}
+	}
 	o.Do(200, "GET", user, "")
+	before := o.Do(200, "GET", user, "").Object(t)["updated_at"]
+	if got := o.Do(200, "PATCH", user, "{}").Object(t)["updated_at"]; got != before {
+		t.Errorf("got an account updated at %v by a change of nothing, want %v", got, before)
+	}
 	o.Do(200, "GET", "/users?limit=1", "")
 	o.Do(200, "GET", user+"/sessions", "")
 	st.Send(t, "GET", st.AdminURL+"/admin/v1"+user, "")
 	token, _ := st.NewToken(t, c, ada.ID, oauth.ViewUser)
 	st.Send(t, "DELETE", st.AdminURL+"/admin/v1"+user, "", "Authorization", "Bearer "+token)
 	for action, want := range map[audit.Action]string{
-		audit.UserRead:     fmt.Sprintf("operator user:%d  [] map[], operator user:%d  [sessions] map[]", ada.ID, ada.ID),
+		audit.UserRead: strings.Repeat(fmt.Sprintf("operator user:%d  [] map[], ", ada.ID), 3) +
+			fmt.Sprintf("operator user:%d  [sessions] map[]", ada.ID),
 		audit.UsersListed:  fmt.Sprintf("operator   [] map[first:%d last:%d users:1]", ada.ID, ada.ID),
 		audit.AdminRefused: "client  /admin/v1/users/{id} [no_token] map[], client:" + c.ID + "  /admin/v1/users/{id} [insufficient_scope] map[]",
 	} {

@@ -115,20 +115,7 @@ func createUser(c *adminCall) (any, error) {
 	return newUserRecord(created), nil
 }
 
-// readUser is showUser on record.
 func readUser(c *adminCall) (any, error) {
-	id, err := c.userID()
-	if err != nil {
-		return nil, err
-	}
-	record, err := showUser(c)
-	if err == nil {
-		c.recordRead(audit.Event{Action: audit.UserRead, Subject: audit.OfUser(id)})
-	}
-	return record, err
-}
-
-func showUser(c *adminCall) (any, error) {
 	id, err := c.userID()
 	if err != nil {
 		return nil, err
@@ -137,6 +124,7 @@ func showUser(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.recordRead(audit.Event{Action: audit.UserRead, Subject: audit.OfUser(id)})
 	return newUserRecord(u), nil
 }
 
@@ -156,7 +144,15 @@ func updateUser(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.recordUnchanged(u)
 	return newUserRecord(u), nil
+}
+
+// recordUnchanged records that a response shows a user whom the request has not changed.
+func (c *adminCall) recordUnchanged(u *account.User) {
+	if u.Updated.UnixMilli() != c.now.UnixMilli() {
+		c.recordRead(audit.Event{Action: audit.UserRead, Subject: audit.OfUser(u.ID)})
+	}
 }
 
 func deleteUser(c *adminCall) (any, error) {
@@ -183,7 +179,12 @@ func setUserDisabled(disabled bool) adminHandler {
 		if err := set(c.context, id, c.now); err != nil {
 			return nil, err
 		}
-		return showUser(c)
+		u, err := c.people.User(c.context, id)
+		if err != nil {
+			return nil, err
+		}
+		c.recordUnchanged(u)
+		return newUserRecord(u), nil
 	}
 }
 

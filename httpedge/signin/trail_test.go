@@ -28,7 +28,6 @@ var auditedElsewhere = map[audit.Action]string{
 	audit.ClientEnded:      "TestRegistrationIsRecorded",
 	audit.LogoutLost:       "TestGivesUpAfterMaxAge",
 	audit.ChangeUndone:     "TestLinkUndoesChange",
-	audit.UserRead:         "TestOperatorHidesNothing",
 	audit.UsersListed:      "TestOperatorHidesNothing",
 	audit.TrailRead:        "TestOperatorHidesNothing",
 	audit.AdminRefused:     "TestOperatorHidesNothing",
@@ -439,7 +438,8 @@ func (a *trail) operators() {
 		about(next, by, audit.AccountDisabled))
 	a.step("enable a user", does(200, "POST", user+"/enable", ""),
 		about(next, by, audit.AccountEnabled))
-	a.step("enable a user again", does(200, "POST", user+"/enable", ""))
+	a.step("enable a user again", does(200, "POST", user+"/enable", ""),
+		about(next, by, audit.UserRead)) // the response shows the profile
 	a.step("reset a password", does(204, "POST", user+"/reset-password",
 		`{"password":"slow blue ferries"}`), about(next, by, audit.PasswordReset))
 	a.step("revoke tokens", does(204, "POST", user+"/revoke-tokens", ""),

@@ -108,6 +108,10 @@ func (b *batch) changeLinks(userID int64, c account.CredentialChange) error {
 			return err
 		}
 	}
+	if c.EndLinks {
+		_, err := b.conn.exec(b.ctx, deleteLaterLinks, userID, 0)
+		return err
+	}
 	return nil
 }
 
