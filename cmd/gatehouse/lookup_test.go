@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -250,16 +251,14 @@ func TestLookupResumeOfLongerRow(t *testing.T) {
 		{"8.8.8.8\r\n8.8.8.9\n8.8.8", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
 			"8.8.8,,invalid_query\n", exitSomeFailed},
 		{"8.8.8.8\r\n8.8.8.9\n8.8.8.1\n", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
-			"8.8.8,,invalid_query\n", exitFailed},
+			"8.8.8.1,Honolulu,\n", exitDone},
 	} {
 		if err := os.WriteFile(input, []byte(step.rows), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got := runOnce(t, nil, args...)
 		text, err := os.ReadFile(out)
-		refused := strings.Contains(got.stderr, "inside a row")
-		if err != nil || got.code != step.code || string(text) != step.want ||
-			refused != (step.code == exitFailed) {
+		if err != nil || got.code != step.code || string(text) != step.want {
 			t.Errorf("%q: got %+v, error %v and\n%s\nwant\n%s", step.rows, got, err, text, step.want)
 		}
 	}
@@ -322,8 +321,21 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--output", out,
-		"--resume", filepath.Join(dir, "state")}
+	plain := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--output", out}
+	args := append(slices.Clip(plain), "--resume", filepath.Join(dir, "state"))
+	if _, err := other.WriteString("rows of the other"); err != nil {
+		t.Fatal(err)
+	}
+	if got := runOnce(t, nil, plain...); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "another command writes to the output") {
+		t.Errorf("got %+v without a state, want code 1 and the reason", got)
+	}
+	if text, err := os.ReadFile(out); err != nil || string(text) != "rows of the other" {
+		t.Errorf("got error %v and %q, want the rows of the other command", err, text)
+	}
+	if err := other.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
 	if got := runOnce(t, nil, args...); got.code != exitFailed ||
 		!strings.Contains(got.stderr, "another command writes to the output") {
 		t.Errorf("got %+v, want code 1 and the reason", got)
@@ -333,6 +345,166 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 	}
 	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
 		t.Errorf("got %+v once the other has ended, want code 3", got)
+	}
+}
+
+// TestLookupResumeRefusesChanges changes a file after a lookup of it, or before that ends.
+func TestLookupResumeRefusesChanges(t *testing.T) {
+	t.Parallel()
+	zip := func(text string) string {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		if _, err := io.WriteString(z, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return packed.String()
+	}
+	rows := strings.Repeat("8.8.8.8\n", 50_000)
+	for name, c := range map[string]struct {
+		input  string
+		change func(t *testing.T, input, out, database, state string)
+		stderr string // of the second command
+	}{
+		"nothing": {rows, func(*testing.T, string, string, string, string) {}, "already done"},
+		"zeros in the output": {rows, func(t *testing.T, _, out, _, _ string) {
+			overwrite(t, out, -8, "\x00\x00")
+		}, "the output was changed"},
+		"longer output": {rows, func(t *testing.T, _, out, _, _ string) {
+			overwrite(t, out, 0, "more\n")
+		}, "the output was changed"},
+		"a row in the middle": {rows, func(t *testing.T, input, _, _, _ string) {
+			overwrite(t, input, -200_000, "9")
+		}, "without growing"},
+		"a row at the end, and more": {rows, func(t *testing.T, input, _, _, _ string) {
+			overwrite(t, input, -2, "9\n8.8.8.8\n")
+		}, "have changed"},
+		"grown gzip": {zip(rows), func(t *testing.T, input, _, _, _ string) {
+			overwrite(t, input, 0, zip("8.8.8.9\n"))
+		}, "file of their own"},
+		"another database": {rows, func(t *testing.T, _, _, database, _ string) {
+			mmdbtest.WriteCity(t, database, map[string]geo.Location{"8.8.8.0/24": {City: "Elsewhere"}})
+		}, "--allow-new-data"},
+		"a state in use": {rows, func(t *testing.T, _, _, _, state string) {
+			f, err := os.Open(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+				t.Fatal(err)
+			}
+		}, "another command writes to the state"},
+	} {
+		dir := t.TempDir()
+		database, _ := lookupFiles(t, 0)
+		input, out, state := filepath.Join(dir, "in"), filepath.Join(dir, "out"), filepath.Join(dir, "state")
+		if err := os.WriteFile(input, []byte(c.input), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"lookup", "--mmdb", database, "--file", input, "--fields", "city", "--format", "csv",
+			"--output", out, "--resume", state}
+		if got := runOnce(t, nil, args...); got.code != exitDone {
+			t.Fatalf("%s: got %+v, want code 0", name, got)
+		}
+		c.change(t, input, out, database, state)
+		got := runOnce(t, nil, args...)
+		if !strings.Contains(got.stderr, c.stderr) || (got.code == exitDone) != (name == "nothing") {
+			t.Errorf("%s: got %+v, want %q", name, got, c.stderr)
+		}
+		if name == "another database" {
+			overwrite(t, input, 0, "8.8.8.9\n")
+			got := runOnce(t, nil, append(args, "--allow-new-data")...)
+			text, err := os.ReadFile(out)
+			if err != nil || got.code != exitDone || !strings.HasSuffix(string(text),
+				"8.8.8.8,Honolulu,\n8.8.8.9,Elsewhere,\n") {
+				t.Errorf("got %+v and error %v with new data, want a new row", got, err)
+			}
+		}
+	}
+}
+
+// overwrite writes a text at an offset from the end of a file.
+func overwrite(t *testing.T, path string, fromEnd int64, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Seek(fromEnd, io.SeekEnd)
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLookupOfSeveralFiles looks up files in their order, and goes on after rows were added.
+func TestLookupOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("2.csv", "ip\n")
+	write("1.csv", "ip\n8.8.8.1\n")
+	write("3.csv", "ip\n8.8.8.3\n8.8.8")
+	write("other.csv", "ip,b\n8.8.8.4,\n")
+	for _, row := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"--file 3.csv --file 1.csv", 3, "ip,city,error\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n" +
+			"8.8.8.1,Honolulu,\n", "3 rows, 1 failed"},
+		{"--file [12].csv --format json", 0, "[\n{\"ip\":\"8.8.8.1\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n", ""},
+		{"--file 2.csv --file 1.csv", 0, "ip,city,error\n8.8.8.1,Honolulu,\n", ""},
+		{"--file 1.csv --file other.csv", 2, "ip,city,error\n8.8.8.1,Honolulu,\n", "--format ndjson"},
+		{"--file 1.csv --file [1]*", 2, "", "more than once"},
+		{"--file x*", 2, "", "no file matches"},
+		{"--file 1.csv --file gone", 1, "", "gone"},
+	} {
+		args := []string{"lookup", "--mmdb", database, "--column", "ip", "--fields", "city"}
+		for _, arg := range strings.Fields(row.args) {
+			if strings.Contains(arg, ".csv") || strings.ContainsAny(arg, "*") || arg == "gone" {
+				arg = filepath.Join(dir, arg)
+			}
+			args = append(args, arg)
+		}
+		got := runOnce(t, nil, args...)
+		if got.code != row.code || got.stdout != row.stdout || !strings.Contains(got.stderr, row.stderr) {
+			t.Errorf("%s: got %+v\nwant %+v", row.args, got, row)
+		}
+	}
+	out := filepath.Join(dir, "out")
+	args := []string{"lookup", "--mmdb", database, "--column", "ip", "--fields", "city", "--output", out,
+		"--resume", filepath.Join(dir, "state"), "--file", filepath.Join(dir, "[123].csv")}
+	for _, step := range []struct{ name, text, want string }{
+		{"3.csv", "ip\n8.8.8.3\n8.8.8", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n"},
+		{"3.csv", "ip\n8.8.8.3\n8.8.8.4\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n"},
+		{"1.csv", "ip\n8.8.8.1\n8.8.8.5\n",
+			"8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n"},
+	} {
+		write(step.name, step.text)
+		for _, done := range []bool{false, true} {
+			got := runOnce(t, nil, args...)
+			text, err := os.ReadFile(out)
+			if err != nil || got.code == exitFailed || string(text) != "ip,city,error\n"+step.want ||
+				strings.Contains(got.stderr, "already done") != done {
+				t.Errorf("%s: got %+v, error %v and %s\nwant %s", step.text, got, err, text, step.want)
+			}
+		}
+	}
+	if got := runOnce(t, nil, append(args[:len(args)-1], filepath.Join(dir, "1.csv"))...); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "which --file does not name") {
+		t.Errorf("got %+v with one of the files only, want code 1 and the reason", got)
 	}
 }
 

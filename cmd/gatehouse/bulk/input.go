@@ -17,11 +17,12 @@ import (
 type Input struct {
 	file   *os.File // nil = not a regular file
 	raw    counter
-	text   counter   // of raw, decompressed
-	stream io.Reader // of text
-	plain  bool      // text has the bytes of raw
-	bom    int64     // length of the byte order mark
-	head   []byte    // some bytes of the beginning
+	text   counter     // of raw, decompressed
+	stream io.Reader   // of text
+	plain  bool        // text has the bytes of raw
+	bom    int64       // length of the byte order mark
+	head   []byte      // some bytes of the beginning
+	opened os.FileInfo // of the regular file, when it was opened
 }
 
 // The beginnings of compressed files.
@@ -68,7 +69,7 @@ func NewInput(r io.Reader) (*Input, error) {
 	in := &Input{}
 	if f, ok := r.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			in.file = f
+			in.file, in.opened = f, info
 		}
 	}
 	return in, in.open(r)

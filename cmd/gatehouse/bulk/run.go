@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,14 +39,30 @@ type Config struct {
 	From       Position             // optional: where an earlier run stopped
 	Checkpoint func(Position) error // optional: called about every 200 ms, and at the end
 	Counts     *Counts              // optional: for a display of the progress
+	Header     *string              // optional: the header that the outputs of several inputs share
+	More       bool                 // rows of another input follow: the output does not end
 }
 
 // Position is how far a run has come.
 type Position struct {
-	Input  int64 `json:"input"`  // offset after the last row, in the decompressed input
-	Output int64 `json:"output"` // bytes of these rows and of what was written before them
-	Rows   int64 `json:"rows"`   // rows written
-	Failed int64 `json:"failed"` // of them, those with an error
+	Input   int64 `json:"input"`   // offset after the last row, in the decompressed input
+	Output  int64 `json:"output"`  // bytes of these rows and of what was written before them
+	Rows    int64 `json:"rows"`    // rows written
+	Failed  int64 `json:"failed"`  // of them, those with an error
+	Unknown int64 `json:"unknown"` // of them, those without a location
+
+	// Whole is where the first row began that ended only because the input did.
+	Whole Mark `json:"whole"`
+}
+
+// Mark is a Position that may not be known.
+type Mark struct {
+	Known   bool  `json:"known"`
+	Input   int64 `json:"input"`
+	Output  int64 `json:"output"`
+	Rows    int64 `json:"rows"`
+	Failed  int64 `json:"failed"`
+	Unknown int64 `json:"unknown"`
 }
 
 // Counts are figures of a run. They may be read while it runs.
@@ -96,6 +113,9 @@ func Run(ctx context.Context, c Config) (Position, error) {
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
 	r.Counts.Input.Store(r.pos.Input)
+	if bytes.HasSuffix(header, []byte{'\n'}) {
+		r.pos.Input = max(r.pos.Input, s.offset)
+	}
 	if c.From.Input > 0 {
 		if err := c.Input.seek(c.From.Input); err != nil {
 			return c.From, fmt.Errorf("read input: %w", err)
@@ -103,9 +123,11 @@ func Run(ctx context.Context, c Config) (Position, error) {
 		s = &splitter{input: c.Input.stream, comma: s.comma, maxRows: s.maxRows,
 			offset: c.From.Input}
 	}
-	r.begin(header)
+	if err := r.begin(header); err != nil {
+		return c.From, err
+	}
 	err = r.pump(ctx, s)
-	if err == nil {
+	if err == nil && !c.More {
 		err = r.end()
 	}
 	if c.Checkpoint != nil {
@@ -124,11 +146,21 @@ type run struct {
 }
 
 // begin prepares what comes before the rows.
-func (r *run) begin(header []byte) {
-	if r.From.Input > 0 || r.Plan.summary != nil {
-		return
+func (r *run) begin(header []byte) error {
+	if r.Plan.summary != nil {
+		return nil
 	}
 	w := writer{&r.Layout, r.Plan}
+	if head := strings.TrimSpace(string(w.header(nil, header))); r.Header != nil && head != "" {
+		if *r.Header != "" && *r.Header != head {
+			return &HeaderError{fmt.Sprintf("the output has the header %q, and with this file it would be %q:"+
+				" look it up into another output, or use --format ndjson", *r.Header, head)}
+		}
+		*r.Header = head
+	}
+	if r.From.Rows > 0 {
+		return nil
+	}
 	if r.Input.bom > 0 && w.keepsCells() {
 		r.head = append(r.head, magicUTF8...)
 	}
@@ -136,6 +168,7 @@ func (r *run) begin(header []byte) {
 	if r.Plan.format == JSON {
 		r.head = append(r.head, '[')
 	}
+	return nil
 }
 
 // end writes what comes after the rows. The position does not count it, so that a run which goes
@@ -299,13 +332,16 @@ func (r *run) finish(j *job) error {
 	if r.pos.Rows == 0 && r.Plan.format == JSON {
 		out = bytes.TrimPrefix(out, []byte{','}) // of the first object of an array
 	}
-	if len(r.head) > 0 {
+	if j.open && !r.pos.Whole.Known {
+		r.pos.Whole = Mark{true, r.pos.Input, r.pos.Output, r.pos.Rows, r.pos.Failed, r.pos.Unknown}
+	}
+	if part.rows > 0 && len(r.head) > 0 {
 		out = append(r.head, out...)
+		r.head = nil
 	}
 	if err := r.write(out); err != nil {
 		return err
 	}
-	r.head = nil
 	if r.Plan.summary != nil {
 		for i := range j.lookups[:part.rows] {
 			r.Plan.summary.add(j.answer(&j.lookups[i]))
