@@ -41,11 +41,12 @@ type lookupCommand struct {
 	APIKeyFile string     `name:"api-key-file" group:"source" placeholder:"FILE" help:"File with that key (or GATEHOUSE_API_KEY_FILE)."`
 	MMDB       []string   `name:"mmdb" group:"source" placeholder:"FILE,…" help:"Look up in these database files, such as City.mmdb,ASN.mmdb, and ask no server."`
 
-	Resume    string   `name:"resume" group:"run" placeholder:"STATE" help:"Keep the position in this file. After an interruption, the same command goes on from there. Needs --file, and --output or >>."`
-	FailFast  bool     `name:"fail-fast" group:"run" help:"Stop after the first row that fails."`
-	MaxErrors int64    `name:"max-errors" default:"-1" group:"run" placeholder:"N" help:"Stop when more than N rows have failed (default: never)."`
-	NewData   bool     `name:"allow-new-data" group:"run" help:"Let --resume go on although the database files are others than before."`
-	Patience  duration `name:"patience" default:"0s" min:"0s" max:"168h" group:"run" placeholder:"TIME" help:"Give up if the server has no answer for so long (default: 15m, and 5s for queries on the command line)."`
+	Resume     string   `name:"resume" group:"run" placeholder:"STATE" help:"Keep the position in this file. After an interruption, the same command goes on from there. Needs --file, and --output or >>."`
+	FailFast   bool     `name:"fail-fast" group:"run" help:"Stop after the first row that fails."`
+	MaxErrors  int64    `name:"max-errors" default:"-1" group:"run" placeholder:"N" help:"Stop when more than N rows have failed (default: never). Private and reserved addresses do not count."`
+	FailuresOK bool     `name:"failures-ok" group:"run" help:"Exit with 0 instead of 3 when all rows are written and some failed."`
+	NewData    bool     `name:"allow-new-data" group:"run" help:"Let --resume go on although the database files are others than before."`
+	Patience   duration `name:"patience" default:"0s" min:"0s" max:"168h" group:"run" placeholder:"TIME" help:"Give up if the server has no answer for so long (default: 15m, and 5s for queries on the command line)."`
 }
 
 // exitSomeFailed says that a lookup wrote all rows, and some have an error.
@@ -57,8 +58,9 @@ func (*lookupCommand) Help() string {
 		"appended to those of CSV and TSV; an object of NDJSON gets a member \"lookup\". A row that " +
 		"fails has an error, and the others go on.\n\n" +
 		"A query may have a port or brackets, as in 8.8.8.8:443 and [2001:db8::1]:443.\n\n" +
-		"Exit codes: 0 all rows have a result, 1 the command could not run or was interrupted, " +
-		"2 wrong usage, 3 some rows failed.\n\nExamples:\n\n" +
+		"Exit codes: 0 no row failed, 1 the command could not run or was interrupted, " +
+		"2 wrong usage, 3 some rows failed. A public address without data is unknown (no_location), " +
+		"which is no failure.\n\nExamples:\n\n" +
 		"    gatehouse lookup 8.8.8.8 example.com\n" +
 		"    gatehouse lookup --file visitors.csv --column ip --fields country,city,as > out.csv\n" +
 		"    gatehouse lookup --file events.ndjson.gz --field client.ip --output out.ndjson --resume state\n" +
@@ -561,6 +563,9 @@ func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, er
 		if took >= time.Second {
 			rate = fmt.Sprintf(", %.0f rows/s", float64(end.Rows-from)/took.Seconds())
 		}
+		if end.Unknown > 0 {
+			rate = fmt.Sprintf(", %d unknown", end.Unknown) + rate
+		}
 		fmt.Fprintf(j.p.stderr, "%s%d %s, %d failed%s\n", note, end.Rows, rows, end.Failed, rate)
 	}
 	switch {
@@ -574,7 +579,7 @@ func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, er
 		return errors.New("interrupted")
 	case err != nil:
 		return err
-	case end.Failed > 0:
+	case end.Failed > 0 && !j.FailuresOK:
 		return &exitError{exitSomeFailed}
 	}
 	return nil

@@ -66,19 +66,21 @@ func TestLookupWithFiles(t *testing.T) {
 		{"8.8.8.8 --fields city", 0, `{"query":"8.8.8.8","city":"Honolulu"}` + "\n", ""},
 		{"8.8.8.8 10.0.0.1 --fields city --format csv", 3,
 			"query,city,error\n8.8.8.8,Honolulu,\n10.0.0.1,,invalid_query\n", ""},
+		{"8.8.8.8 10.0.0.1 --fields city --format csv --failures-ok --fail-fast", 0,
+			"query,city,error\n8.8.8.8,Honolulu,\n10.0.0.1,,invalid_query\n", ""},
 		{"x 8.8.8.8 --fields city --format csv --fail-fast", 3, "query,city,error\nx,,invalid_query\n",
 			"too many rows failed"},
 		{"8.8.8.8 --fields city --format table", 0, "query    city      error\n8.8.8.8  Honolulu  -\n", ""},
 		{"8.8.8.8 --format table", 0, "query    country        city      as  error\n" +
 			"8.8.8.8  United States  Honolulu  -   -\n", ""},
-		{"--file " + input + " --column ip --fields countryCode", 3, "id,ip,countryCode,error\n" +
-			"\"row\n0\",8.8.0.0,US,\n\"row\n1\",8.9.0.1,,invalid_query\n\"row\n2\",8.8.0.2,US,\n", "3 rows, 1 failed"},
-		{"--file " + input + " --column ip --max-errors 0 -q", 3, "id,ip,country,countryCode,regionName,city,lat," +
-			"lon,timezone,as,isp,mobile,proxy,hosting,error\n\"row\n0\",8.8.0.0,United States,US,,Honolulu,0,0,,,," +
-			"false,false,false,\n\"row\n1\",8.9.0.1,,,,,,,,,,,,,invalid_query\n", ""},
-		{"--file " + input + " --extract --summarize --format json", 3, `{"rows":3,"failed":1,"countries":[` +
-			`{"name":"US","rows":2}],"as":[{"name":"","rows":2}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
-			`"errors":[{"name":"invalid_query","reason":"not_found","rows":1}]}` + "\n", ""},
+		{"--file " + input + " --column ip --fields countryCode", 0, "id,ip,countryCode,error\n" +
+			"\"row\n0\",8.8.0.0,US,\n\"row\n1\",8.9.0.1,,no_location\n\"row\n2\",8.8.0.2,US,\n", "3 rows, 0 failed, 1 unknown"},
+		{"--file " + input + " --column ip --max-errors 0 -q", 0, "id,ip,country,countryCode,regionName,city,lat," +
+			"lon,timezone,as,isp,mobile,proxy,hosting,error\n\"row\n0\",8.8.0.0,United States,US,,Honolulu,,,,,," +
+			",,,\n\"row\n1\",8.9.0.1,,,,,,,,,,,,,no_location\n\"row\n2\",8.8.0.2,United States,US,,Honolulu,,,,,,,,,\n", ""},
+		{"--file " + input + " --extract --summarize --format json", 0, `{"rows":3,"failed":0,"countries":[` +
+			`{"name":"US","rows":2},{"name":"","rows":1}],"as":[{"name":"","rows":3}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
+			`"errors":[]}` + "\n", ""},
 		{"--file " + semicolons + " --column ip --fields countryCode", 0,
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"--file " + tabs + " --column ip --fields countryCode", 0,
@@ -202,9 +204,9 @@ func TestLookupResumeWhenDone(t *testing.T) {
 	t.Parallel()
 	database, _ := lookupFiles(t, 0)
 	for format, want := range map[string]string{
-		"csv": "ip,city,error\n8.8.8.8,Honolulu,\n8.9.0.1,,invalid_query\n8.8.8.9,Honolulu,\n",
+		"csv": "ip,city,error\n8.8.8.8,Honolulu,\n8.9.0.1,,no_location\n8.8.8.9,Honolulu,\n",
 		"json": "[\n{\"ip\":\"8.8.8.8\",\"lookup\":{\"city\":\"Honolulu\"}},\n{\"ip\":\"8.9.0.1\",\"lookup\":" +
-			"{\"city\":null,\"error\":\"invalid_query\"}},\n{\"ip\":\"8.8.8.9\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n",
+			"{\"city\":null,\"error\":\"no_location\"}},\n{\"ip\":\"8.8.8.9\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n",
 	} {
 		dir := t.TempDir()
 		input, out := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out")
@@ -302,8 +304,8 @@ func TestLookupResumeStateIsAnotherFile(t *testing.T) {
 	}
 	got = runOnce(t, nil, append(args, filepath.Join(dir, "out"))...)
 	text, err = os.ReadFile(other)
-	if err != nil || got.code != exitSomeFailed || string(text) != "precious" {
-		t.Errorf("got %+v, error %v and %q behind the link, want code 3 and it as it was", got, err, text)
+	if err != nil || got.code != exitDone || string(text) != "precious" {
+		t.Errorf("got %+v, error %v and %q behind the link, want code 0 and it as it was", got, err, text)
 	}
 }
 
@@ -343,8 +345,8 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
-		t.Errorf("got %+v once the other has ended, want code 3", got)
+	if got := runOnce(t, nil, args...); got.code != exitDone {
+		t.Errorf("got %+v once the other has ended, want code 0", got)
 	}
 }
 
@@ -554,8 +556,8 @@ func TestLookupOnFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	want, out := filepath.Join(dir, "want"), filepath.Join(dir, "out")
 	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip"}
-	if got := runOnce(t, nil, append(args, "--output", want)...); got.code != exitSomeFailed {
-		t.Fatalf("got %+v, want code 3", got)
+	if got := runOnce(t, nil, append(args, "--output", want)...); got.code != exitDone {
+		t.Fatalf("got %+v, want code 0", got)
 	}
 	args = append(args, "--resume", filepath.Join(dir, "state"), "--output", out)
 	limited := exec.Command("prlimit", append([]string{"--fsize=1000000", binary}, args...)...)
@@ -563,8 +565,8 @@ func TestLookupOnFullDisk(t *testing.T) {
 	if limited.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(text), "write output") {
 		t.Errorf("got %v and %s, want code 1 and the reason", err, text)
 	}
-	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
-		t.Fatalf("got %+v, want code 3", got)
+	if got := runOnce(t, nil, args...); got.code != exitDone {
+		t.Fatalf("got %+v, want code 0", got)
 	}
 	expected, err := os.ReadFile(want)
 	if err != nil {

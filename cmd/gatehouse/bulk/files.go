@@ -130,9 +130,6 @@ func (s *Files) record(addr netip.Addr, key recordKey, now time.Time) *Record {
 	if err != nil {
 		return s.plan.failure(problem{code: string(geo.CodeProviderUnreachable)})
 	}
-	if !s.plan.details {
-		v.Del("data")
-	}
 	return s.plan.record(v)
 }
 

@@ -36,8 +36,10 @@ func (f Format) hasRows(input Kind) bool {
 // Record is what several queries may have in common: a result without its query and address, or an
 // error. It is rendered once and immutable.
 type Record struct {
-	failed bool
-	code   string // of an error
+	failed  bool
+	unknown bool   // failed only because the source has no data about the address
+	special bool   // failed because the address is private or reserved
+	code    string // of an error
 	// text has the members of the JSON object, each with a comma before it, or the fields in the form
 	// of the output, one after the other.
 	text  []byte
@@ -89,6 +91,7 @@ type Plan struct {
 	whole   bool // a JSON object has all members
 	direct  bool // all fields are cells with a shorter way
 	details bool // a field is a member that a server adds with details=1
+	sourced bool // a field depends on the source, which a server adds with details=1
 
 	summary  *Summary // counts the answers instead of writing rows; nil = rows are written
 	failures sync.Map // problem → *Record
@@ -163,7 +166,9 @@ func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 		f.get = members[strings.Join(f.path, ".")]
 		p.fields = append(p.fields, f)
 		p.details = p.details || f.path[0] == "data"
+		p.sourced = p.sourced || f.path[0] == "flags"
 	}
+	p.sourced = p.sourced || p.details || p.whole
 	p.direct = !format.isJSON() &&
 		!slices.ContainsFunc(p.fields, func(f field) bool { return f.get == nil && f.own == 0 })
 	return p, nil
@@ -186,16 +191,26 @@ func (p *Plan) record(v *fastjson.Value) *Record {
 	r := &Record{failed: !v.GetBool("ok")}
 	if r.failed {
 		r.code = cmp.Or(string(v.GetStringBytes("error")), "unknown")
+		switch reason := geo.Reason(v.GetStringBytes("reason")); reason {
+		case geo.ReasonNoLocation:
+			r.code, r.unknown = string(reason), true
+			v.Set("error", fastjson.MustParse(`"no_location"`))
+		case geo.ReasonPrivateRange, geo.ReasonReservedRange:
+			r.special = true
+		}
 	}
 	var buf [1024]byte
 	text := buf[:0]
+	if !r.failed && p.summary == nil {
+		forget(v)
+	}
 	switch {
 	case p.summary != nil:
 		r.facts = factsOf(v)
 	case p.whole:
 		v.GetObject().Visit(func(name []byte, member *fastjson.Value) {
 			switch string(name) {
-			case "ok", "query", "ip", "ipVersion", "retry_after":
+			case "ok", "query", "ip", "ipVersion", "retry_after", "data":
 			default:
 				text = append(geo.AppendQuoted(append(text, ','), string(name)), ':')
 				text = member.MarshalTo(text)
@@ -335,9 +350,9 @@ func (p *Plan) appendObject(dst, query []byte, a Answer) []byte {
 		case ownQuery:
 			dst = geo.AppendQuoted(dst, view(query))
 		case ownIP:
-			dst = geo.AppendQuoted(dst, ipText(a.IP))
+			dst = appendTextOrNull(dst, ipText(a.IP))
 		case ownVersion:
-			dst = geo.AppendQuoted(dst, version(a.IP))
+			dst = appendTextOrNull(dst, version(a.IP))
 		default:
 			dst = append(dst, a.Record.field(i)...)
 		}
@@ -348,6 +363,13 @@ func (p *Plan) appendObject(dst, query []byte, a Answer) []byte {
 		return append(dst, '}')
 	}
 	return append(bytes.TrimSuffix(dst, []byte{','}), '}')
+}
+
+func appendTextOrNull(dst []byte, s string) []byte {
+	if s == "" {
+		return append(dst, "null"...)
+	}
+	return geo.AppendQuoted(dst, s)
 }
 
 func ipText(ip netip.Addr) string {

@@ -35,7 +35,7 @@ type Config struct {
 	Workers int // chunks in work at a time
 	MaxRows int // of a chunk
 
-	MaxErrors  int64                // failed rows after which one more ends the run; -1 = any number
+	MaxErrors  int64                // errors after which one more ends the run; -1 = any number
 	From       Position             // optional: where an earlier run stopped
 	Checkpoint func(Position) error // optional: called about every 200 ms, and at the end
 	Counts     *Counts              // optional: for a display of the progress
@@ -69,6 +69,7 @@ type Mark struct {
 type Counts struct {
 	Rows, Failed atomic.Int64
 	Input        atomic.Int64 // offset after the last row, in the decompressed input
+	Errors       atomic.Int64 // failed rows of this command, without private and reserved addresses
 	Misses       atomic.Int64 // queries whose answers were not known from before
 }
 
@@ -80,21 +81,24 @@ const checkpointEvery = 200 * time.Millisecond
 // job is a chunk on its way from the splitter to the output.
 type job struct {
 	chunk
-	number   int64 // in the order of the input
-	lookups  []lookup
-	queries  []geo.Query
-	answers  []Answer
-	out      []byte
-	failures []extent // up to and with each row of the input that failed
-	done     chan struct{}
+	number  int64 // in the order of the input
+	lookups []lookup
+	queries []geo.Query
+	answers []Answer
+	out     []byte
+	errors  []extent // up to and with each row of the input that counts for MaxErrors
+	all     extent   // all of it
+	done    chan struct{}
 }
 
 // extent is how far a part of a chunk goes from its beginning.
 type extent struct {
-	in     int // number of the last row of the input
-	rows   int // of the output
-	failed int // of them
-	out    int // bytes of the output
+	in   int // number of the last row of the input
+	rows int // of the output
+	out  int // bytes of the output
+
+	failed, unknown int // of the rows
+	errors          int // of those that failed, not for a private or reserved address
 }
 
 // Run looks up the rows of the input and writes them in their order. It returns how far it came,
@@ -293,36 +297,43 @@ func (j *job) answer(l *lookup) Answer {
 // render renders the rows of a chunk.
 func (r *run) render(j *job) {
 	w := writer{&r.Layout, r.Plan}
-	j.out, j.failures = j.out[:0], j.failures[:0]
-	failed, before := 0, 0 // before: at the last row of the input that failed
+	j.out, j.errors = j.out[:0], j.errors[:0]
+	var sum extent
+	before := 0 // errors at the last row of the input that had one
 	for i := range j.lookups {
 		l := &j.lookups[i]
 		a := j.answer(l)
 		if r.Plan.summary == nil {
 			j.out = w.row(j.out, l, a)
 		}
-		if a.Record.failed {
-			failed++
+		switch {
+		case a.Record.unknown:
+			sum.unknown++
+		case a.Record.failed:
+			sum.failed++
+			if !a.Record.special {
+				sum.errors++
+			}
 		}
+		sum.in, sum.rows, sum.out = l.in, i+1, len(j.out)
 		last := i+1 == len(j.lookups) || j.lookups[i+1].in != l.in
-		if last && failed > before {
-			j.failures = append(j.failures, extent{l.in, i + 1, failed, len(j.out)})
-			before = failed
+		if last && sum.errors > before {
+			j.errors = append(j.errors, sum)
+			before = sum.errors
 		}
 	}
+	j.all = sum
+	j.all.in = len(j.ends) - 1
 }
 
-// part returns what to write of a chunk: all of it, or up to the row that is one failure too many.
+// part returns what to write of a chunk: all of it, or up to the row that is one error too many.
 func (r *run) part(j *job) (part extent, tooMany bool) {
-	failed := r.pos.Failed - r.From.Failed
-	part = extent{in: len(j.ends) - 1, rows: len(j.lookups), out: len(j.out)}
-	for _, e := range j.failures {
-		if r.MaxErrors >= 0 && failed+int64(e.failed) > r.MaxErrors {
+	for _, e := range j.errors {
+		if r.MaxErrors >= 0 && r.Counts.Errors.Load()+int64(e.errors) > r.MaxErrors {
 			return e, true
 		}
-		part.failed = e.failed
 	}
-	return part, false
+	return j.all, false
 }
 
 // finish writes a chunk, up to the row that is one failure too many.
@@ -350,6 +361,8 @@ func (r *run) finish(j *job) error {
 	r.pos.Input = j.at[part.in]
 	r.pos.Rows += int64(part.rows)
 	r.pos.Failed += int64(part.failed)
+	r.pos.Unknown += int64(part.unknown)
+	r.Counts.Errors.Add(int64(part.errors))
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
 	r.Counts.Input.Store(r.pos.Input)
