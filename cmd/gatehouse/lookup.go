@@ -32,6 +32,7 @@ type lookupCommand struct {
 
 	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
 	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv or table. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
+	CSVSafe   bool     `name:"csv-safe" group:"output" help:"Write a single quote before cells that begin with =, +, - or @ and are no numbers: spreadsheets take them for formulas."`
 	Output    string   `name:"output" short:"o" group:"output" placeholder:"FILE" help:"Write to this file instead of stdout."`
 	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
 	Quiet     bool     `name:"quiet" short:"q" group:"output" help:"Print no summary at the end."`
@@ -105,6 +106,11 @@ func (c *lookupCommand) check(p *program) error {
 		return err
 	}
 	hasFile := len(c.Files) > 0
+	for _, query := range c.Queries {
+		if info, err := os.Stat(query); err == nil && info.Mode().IsRegular() {
+			return usagef("%s is a file: use --file %s, or -f", query, query)
+		}
+	}
 	kinds := 0
 	for _, given := range []bool{c.Column != "" || c.NoHeader && c.Field == "" && !c.Extract,
 		c.Field != "", c.Extract} {
@@ -451,6 +457,10 @@ func (j *lookupJob) plan(config *bulk.Config, format string) (err error) {
 	if config.Plan, err = bulk.NewPlan(shape, fields, j.layout.Kind); err != nil {
 		return usagef("--fields: %v", err)
 	}
+	config.Plan.Safe = j.CSVSafe
+	if format != "table" && isTerminal(j.output) {
+		config.Output = terminalWriter{j.output}
+	}
 	return nil
 }
 
@@ -524,7 +534,8 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 	command := map[string]string{
 		"--output": j.Output, "--column": j.Column, "--field": j.Field,
 		"--no-header": strconv.FormatBool(j.NoHeader), "--extract": strconv.FormatBool(j.Extract),
-		"--fields": strings.Join(j.Fields, ","), "--format": format,
+		"--csv-safe": strconv.FormatBool(j.CSVSafe),
+		"--fields":   strings.Join(j.Fields, ","), "--format": format,
 	}
 	data := "a server"
 	if files, ok := config.Source.(*bulk.Files); ok {
@@ -589,6 +600,22 @@ func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, er
 type exitError struct{ code int }
 
 func (e *exitError) Error() string { return "exit code " + strconv.Itoa(e.code) }
+
+// terminalWriter escapes the characters of whole rows that a terminal obeys, as JSON does.
+type terminalWriter struct{ io.Writer }
+
+func (w terminalWriter) Write(rows []byte) (int, error) {
+	var text strings.Builder
+	for _, r := range string(rows) {
+		if r == '\n' || r == '\t' || printable(string(r)) == string(r) {
+			text.WriteRune(r)
+		} else {
+			fmt.Fprintf(&text, "\\u%04x", r)
+		}
+	}
+	_, err := io.WriteString(w.Writer, text.String())
+	return len(rows), err
+}
 
 // tableWriter aligns the columns of TSV that is written in whole rows.
 type tableWriter struct{ io.Writer }

@@ -51,9 +51,9 @@ func TestLookupWithFiles(t *testing.T) {
 	database, input := lookupFiles(t, 3)
 	dir := t.TempDir()
 	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
-	array := filepath.Join(dir, "array.json")
+	array, formulas := filepath.Join(dir, "array.json"), filepath.Join(dir, "formulas.csv")
 	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n",
-		array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
+		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -85,6 +85,9 @@ func TestLookupWithFiles(t *testing.T) {
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"--file " + tabs + " --column ip --fields countryCode", 0,
 			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
+		{input, 2, "", "use --file " + input},
+		{"--file " + formulas + " --column ip --fields city --csv-safe", 0,
+			"ip,b,city,error\n8.8.8.8,'=1+1,Honolulu,\n8.8.8.8,-1.5,Honolulu,\n", ""},
 		{"--file " + array + " --field ip", 2, "", "jq -c"},
 		{"--file " + array, 2, "", "--field must be given"},
 		{"-", 0, "", "0 rows, 0 failed\n"},
@@ -528,6 +531,21 @@ func TestLookupOfHostileServer(t *testing.T) {
 	if got.code != exitUsage || !strings.Contains(got.stderr, "the API key") ||
 		strings.Contains(got.stderr, "secret") {
 		t.Errorf("got %+v for a key with a line end, want code 2 and no secret", got)
+	}
+}
+
+func TestProgressFitsWidth(t *testing.T) {
+	t.Parallel()
+	text := "500 rows, 25/s, 20s left"
+	for width, want := range map[int]string{80: text, 24: text, 23: "500 rows, 25/s", 9: "500 rows", 7: "", -3: ""} {
+		if got := fitted(text, width); got != want {
+			t.Errorf("got %q for width %d, want %q", got, width, want)
+		}
+	}
+	var out strings.Builder
+	_, err := terminalWriter{&out}.Write([]byte("a\x1b[31m\u009b\u202eé\n"))
+	if want := "a\\u001b[31m\\u009b\\u202eé\n"; err != nil || out.String() != want {
+		t.Errorf("got error %v and %q, want %q", err, &out, want)
 	}
 }
 

@@ -92,7 +92,7 @@ func (in *Input) open(r io.Reader) error {
 		in.stream, in.plain = stream, true
 	}
 	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
+		return cutOff(err)
 	}
 	head, in.stream, err = peek(in.stream)
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
@@ -100,7 +100,7 @@ func (in *Input) open(r io.Reader) error {
 			" zstd -dc --long=31 does")
 	}
 	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
+		return cutOff(err)
 	}
 	in.text.reset(in.stream)
 	in.stream, in.bom, in.head = &in.text, 0, bytes.Clone(head)
@@ -114,6 +114,14 @@ func (in *Input) open(r io.Reader) error {
 		_, err = io.CopyN(io.Discard, in.stream, in.bom)
 	}
 	return err
+}
+
+// cutOff returns the error of a decompression, and says so if the file is cut off.
+func cutOff(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the compressed file is cut off: the rows before its end are written")
+	}
+	return fmt.Errorf("decompress: %w", err)
 }
 
 // peek returns the first bytes of r, and a reader of all of it.

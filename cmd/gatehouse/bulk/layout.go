@@ -277,9 +277,9 @@ func (r *reader) object(i int, row []byte) lookup {
 		v.Del(result)
 		l.row = v.MarshalTo(nil)
 	}
-	text := v.Get(r.path...)
+	text := last(v, r.path...)
 	if text == nil {
-		text = v.Get(r.Field) // a name with dots
+		text = last(v, r.Field) // a name with dots
 	}
 	if text == nil || text.Type() != fastjson.TypeString {
 		l.record = r.plan.failure(*noField)
@@ -289,6 +289,23 @@ func (r *reader) object(i int, row []byte) lookup {
 	r.arena = append(r.arena, text.GetStringBytes()...)
 	l.query = r.arena[from:]
 	return l
+}
+
+// last returns the member at a path: of members with one name, the last.
+func last(v *fastjson.Value, path ...string) *fastjson.Value {
+	for _, name := range path {
+		object := v.GetObject()
+		if v == nil || object == nil {
+			return nil
+		}
+		v = nil
+		object.Visit(func(key []byte, member *fastjson.Value) {
+			if string(key) == name {
+				v = member
+			}
+		})
+	}
+	return v
 }
 
 // writer renders rows.
@@ -376,7 +393,7 @@ func (w *writer) withoutComma(dst []byte, from int) []byte {
 
 // keepsCells reports whether the output has the form of the input.
 func (w *writer) keepsCells() bool {
-	return !w.plan.format.isJSON() && w.comma() == w.outComma()
+	return !w.plan.format.isJSON() && w.comma() == w.outComma() && !w.plan.Safe
 }
 
 // cells appends the cells of a row, byte for byte if the output has the input's form.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -92,6 +93,9 @@ type Plan struct {
 	direct  bool // all fields are cells with a shorter way
 	details bool // a field is a member that a server adds with details=1
 	sourced bool // a field depends on the source, which a server adds with details=1
+
+	// Safe writes a quote before texts that a spreadsheet takes for formulas. It is set before use.
+	Safe bool
 
 	summary  *Summary // counts the answers instead of writing rows; nil = rows are written
 	failures sync.Map // problem → *Record
@@ -269,6 +273,9 @@ func (p *Plan) appendValue(dst []byte, v *fastjson.Value) []byte {
 
 // appendCell appends a cell of CSV or TSV.
 func (p *Plan) appendCell(dst []byte, s string) []byte {
+	if p.Safe && isFormula(s) {
+		s = "'" + s
+	}
 	if p.format == TSV {
 		for i := range len(s) {
 			if s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
@@ -283,6 +290,15 @@ func (p *Plan) appendCell(dst []byte, s string) []byte {
 		return append(dst, s...)
 	}
 	return appendQuotedCell(dst, s)
+}
+
+// isFormula reports whether a spreadsheet takes a text for a formula. A number is none.
+func isFormula(s string) bool {
+	if s == "" || strings.IndexByte("=+-@\t\r", s[0]) < 0 {
+		return false
+	}
+	_, err := strconv.ParseFloat(s, 64)
+	return err != nil
 }
 
 // appendQuotedCell appends a quoted cell of CSV.

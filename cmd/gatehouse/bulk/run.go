@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -238,6 +239,9 @@ func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job)
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
+			if errors.Is(err, io.ErrUnexpectedEOF) && !r.Input.plain {
+				err = cutOff(err)
+			}
 			return fmt.Errorf("read input: %w", err)
 		}
 		j.number, j.done = number, make(chan struct{})
@@ -277,9 +281,14 @@ func (r *run) addQuery(j *job, l *lookup) {
 	if l.record != nil {
 		return
 	}
-	q, err := geo.ParseQuery(host(view(l.query)))
+	text := host(view(l.query))
+	q, err := geo.ParseQuery(text)
 	if err != nil {
-		l.record = r.Plan.failure(problemOf(err))
+		p := problemOf(err)
+		if _, err := netip.ParsePrefix(text); err == nil {
+			p.message = "This is a prefix: look up one of its addresses."
+		}
+		l.record = r.Plan.failure(p)
 		return
 	}
 	l.index = len(j.queries)
