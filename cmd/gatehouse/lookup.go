@@ -30,7 +30,10 @@ type lookupCommand struct {
 	Field    string   `name:"field" group:"input" placeholder:"PATH" help:"The input has a JSON object a line, and this field has the query, such as client.ip."`
 	Extract  bool     `name:"extract" group:"input" help:"Find every address in a text, such as an access log. The output has a row for each."`
 
-	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
+	KeepLines bool   `name:"keep-lines" group:"input" help:"With --extract: write the line of each address as the field line."`
+	Delimiter string `name:"delimiter" group:"input" placeholder:"CHARACTER" help:"What separates the cells of CSV, such as | or ;."`
+
+	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix, or with other names, such as country=geo_country. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
 	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv or table. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
 	CSVSafe   bool     `name:"csv-safe" group:"output" help:"Write a single quote before cells that begin with =, +, - or @ and are no numbers: spreadsheets take them for formulas."`
 	Output    string   `name:"output" short:"o" group:"output" placeholder:"FILE" help:"Write to this file instead of stdout."`
@@ -137,6 +140,13 @@ func (c *lookupCommand) check(p *program) error {
 		return usagef("--summarize prints text, or JSON with --format json")
 	case c.FailFast && c.MaxErrors > 0:
 		return usagef("give either --fail-fast or --max-errors")
+	case c.KeepLines && (!c.Extract || c.Summarize):
+		return usagef("--keep-lines is for rows of --extract")
+	case c.Delimiter != "" && c.Column == "":
+		return usagef("--delimiter needs --column")
+	case c.Delimiter != "" && (len(c.Delimiter) > 1 || strings.Contains("\"\r\n", c.Delimiter) ||
+		c.Delimiter[0] >= 0x80):
+		return usagef("--delimiter must be one ASCII character, no quote and no line end")
 	case c.NewData && c.Resume == "":
 		return usagef("--allow-new-data is for --resume")
 	case c.Resume != "" && !hasFile:
@@ -235,7 +245,8 @@ func (c *lookupCommand) layout(in *bulk.Input, file string) (bulk.Layout, error)
 		name = strings.TrimSuffix(name, packed)
 	}
 	extension := filepath.Ext(name)
-	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field}
+	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field,
+		KeepLines: c.KeepLines}
 	separator := in.Separator("\t,;")
 	if extension == ".csv" {
 		separator = in.Separator(",;\t")
@@ -247,7 +258,9 @@ func (c *lookupCommand) layout(in *bulk.Input, file string) (bulk.Layout, error)
 		return l, usagef("the input is an array of JSON: make it an object a line, as jq -c '.[]' does")
 	case c.Field != "":
 		l.Kind = bulk.Objects
-	case c.Column != "" && (extension == ".tsv" || extension == ".tab" || separator == '\t'):
+	case c.Column != "" && c.Delimiter != "" && c.Delimiter != "\t":
+		l.Kind, l.Separator = bulk.Commas, c.Delimiter[0]
+	case c.Column != "" && (c.Delimiter != "" || extension == ".tsv" || extension == ".tab" || separator == '\t'):
 		l.Kind = bulk.Tabs
 	case c.Column != "":
 		l.Kind = bulk.Commas
@@ -457,7 +470,7 @@ func (j *lookupJob) plan(config *bulk.Config, format string) (err error) {
 	if config.Plan, err = bulk.NewPlan(shape, fields, j.layout.Kind); err != nil {
 		return usagef("--fields: %v", err)
 	}
-	config.Plan.Safe = j.CSVSafe
+	config.Plan.Safe, config.Plan.Comma = j.CSVSafe, j.layout.Separator
 	if format != "table" && isTerminal(j.output) {
 		config.Output = terminalWriter{j.output}
 	}
@@ -534,6 +547,7 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 	command := map[string]string{
 		"--output": j.Output, "--column": j.Column, "--field": j.Field,
 		"--no-header": strconv.FormatBool(j.NoHeader), "--extract": strconv.FormatBool(j.Extract),
+		"--keep-lines": strconv.FormatBool(j.KeepLines), "--delimiter": j.Delimiter,
 		"--csv-safe": strconv.FormatBool(j.CSVSafe),
 		"--fields":   strings.Join(j.Fields, ","), "--format": format,
 	}

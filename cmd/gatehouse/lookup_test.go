@@ -51,9 +51,10 @@ func TestLookupWithFiles(t *testing.T) {
 	database, input := lookupFiles(t, 3)
 	dir := t.TempDir()
 	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
+	pipes := filepath.Join(dir, "pipes.csv")
 	array, formulas := filepath.Join(dir, "array.json"), filepath.Join(dir, "formulas.csv")
 	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n",
-		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
+		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", pipes: "id|ip\n1|8.8.8.8\n", array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -85,6 +86,15 @@ func TestLookupWithFiles(t *testing.T) {
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"--file " + tabs + " --column ip --fields countryCode", 0,
 			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
+		{"--file " + array + " --extract --keep-lines --fields city", 0,
+			`{"line":" [{\"ip\":\"8.8.8.8\"}]","lookup":{"query":"8.8.8.8","city":"Honolulu"}}` + "\n", ""},
+		{"--file " + array + " --extract --keep-lines --fields city --format csv", 0,
+			"line,query,city,error\n\" [{\"\"ip\"\":\"\"8.8.8.8\"\"}]\",8.8.8.8,Honolulu,\n", ""},
+		{"--keep-lines 8.8.8.8", 2, "", "--extract"},
+		{"--file " + pipes + " --column ip --delimiter | --fields city=geo_city,country=geo|country", 0,
+			"id|ip|geo_city|\"geo|country\"|error\n1|8.8.8.8|Honolulu|United States|\n", ""},
+		{"8.8.8.8 --fields country=error", 2, "", "cannot be renamed"},
+		{"8.8.8.8 --fields country=a,city=a", 2, "", "two fields"},
 		{input, 2, "", "use --file " + input},
 		{"--file " + formulas + " --column ip --fields city --csv-safe", 0,
 			"ip,b,city,error\n8.8.8.8,'=1+1,Honolulu,\n8.8.8.8,-1.5,Honolulu,\n", ""},

@@ -33,6 +33,7 @@ type Layout struct {
 	Separator byte   // of the cells of CSV; 0 = a comma
 	Column    string // name or number, from 1; "" = the only one
 	NoHeader  bool   // the first row of CSV or TSV is data; other inputs get no header written
+	KeepLines bool   // each row of a text has its line as a field
 	Field     string // path of the field of an object, with dots, or its name
 
 	names  []string // of the columns, from the header; nil = none
@@ -188,6 +189,7 @@ type lookup struct {
 	in      int    // number of the row in the chunk
 	row     []byte // as it is written again; nil for lines and texts
 	query   []byte
+	line    []byte  // of a text
 	record  *Record // of a problem, which needs no answer; nil = none
 	index   int     // of the query among those of the chunk
 	missing int     // cells fewer than in the header
@@ -218,7 +220,7 @@ func (r *reader) lookups(dst []lookup, c *chunk) []lookup {
 		case Text:
 			r.found = extract(r.found[:0], row)
 			for _, query := range r.found {
-				dst = append(dst, lookup{in: i, query: query})
+				dst = append(dst, lookup{in: i, query: query, line: trimLineEnd(row)})
 			}
 		case Lines:
 			dst = append(dst, lookup{in: i, query: bytes.TrimSpace(row)})
@@ -327,6 +329,9 @@ func (w *writer) header(dst, header []byte) []byte {
 		dst = w.cells(dst, header, 0)
 	}
 	taken := map[string]bool{}
+	if w.KeepLines {
+		dst = w.name(append(dst, w.outComma()), taken, "line")
+	}
 	for _, name := range w.names {
 		taken[name] = true
 	}
@@ -378,6 +383,9 @@ func (w *writer) row(dst []byte, l *lookup, a Answer) []byte {
 	from := len(dst)
 	if w.comma() != 0 {
 		dst = w.cells(dst, l.row, l.missing)
+	}
+	if w.KeepLines {
+		dst = w.plan.appendCell(append(dst, w.outComma()), view(l.line))
 	}
 	dst = w.plan.appendCells(dst, w.outComma(), l.query, a)
 	return append(w.withoutComma(dst, from), lineEnd(l.row)...)
@@ -434,6 +442,8 @@ func (w *writer) object(dst []byte, l *lookup, a Answer) []byte {
 			dst = append(geo.AppendQuoted(dst, name), ':')
 			dst = geo.AppendQuoted(dst, view(all.text()))
 		}
+	case w.KeepLines:
+		dst = geo.AppendQuoted(append(dst, `{"line":`...), view(l.line))
 	default:
 		return w.plan.appendObject(dst, l.query, a)
 	}

@@ -94,6 +94,8 @@ type Plan struct {
 	details bool // a field is a member that a server adds with details=1
 	sourced bool // a field depends on the source, which a server adds with details=1
 
+	Comma byte // another separator of the output than a comma or a semicolon; 0 = none
+
 	// Safe writes a quote before texts that a spreadsheet takes for formulas. It is set before use.
 	Safe bool
 
@@ -136,7 +138,8 @@ func paths() (all map[string][]string, groups map[string][]string) {
 }
 
 // NewPlan returns the plan for fields by name, by path such as data.prefix, or by the name of an
-// object, which stands for its members. Without names, JSON has the whole answer, and other formats
+// object, which stands for its members. A name such as country=from writes the field with another name.
+// Without names, JSON has the whole answer, and other formats
 // have the standard fields. The query comes first if the output lacks the rows of the input.
 func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
@@ -153,18 +156,30 @@ func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 			wanted = append(wanted, name)
 		}
 	}
-	if !p.whole && !format.hasRows(input) && !slices.Contains(wanted, "query") {
+	if !p.whole && !format.hasRows(input) && !slices.ContainsFunc(wanted, isQuery) {
 		wanted = append([]string{"query"}, wanted...)
 	}
 	for _, name := range wanted {
+		name, renamed, isRenamed := strings.Cut(name, "=")
+		name, renamed = strings.TrimSpace(name), strings.TrimSpace(renamed)
 		f := field{name: name, path: known[name]}
+		if isRenamed {
+			f.name = renamed
+		}
 		switch {
 		case f.path == nil:
 			return nil, unknownField(name, known, groups)
+		case isRenamed && (renamed == "" || renamed == "error" || name == "error"):
+			return nil, fmt.Errorf("%q cannot be renamed to %q: error keeps its name, and no other has it",
+				name, renamed)
 		case name == "error":
 			continue // every row has it
-		case slices.ContainsFunc(p.fields, func(f field) bool { return f.name == name }):
+		case slices.ContainsFunc(p.fields, func(has field) bool {
+			return has.name == f.name && slices.Equal(has.path, f.path)
+		}):
 			continue
+		case slices.ContainsFunc(p.fields, func(has field) bool { return has.name == f.name }):
+			return nil, fmt.Errorf("two fields have the name %q", f.name)
 		}
 		f.own = max(0, slices.Index([]string{"", "query", "ip", "ipVersion"}, name))
 		f.get = members[strings.Join(f.path, ".")]
@@ -176,6 +191,12 @@ func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 	p.direct = !format.isJSON() &&
 		!slices.ContainsFunc(p.fields, func(f field) bool { return f.get == nil && f.own == 0 })
 	return p, nil
+}
+
+// isQuery reports whether a field is the query, perhaps with another name.
+func isQuery(field string) bool {
+	name, _, _ := strings.Cut(field, "=")
+	return strings.TrimSpace(name) == "query"
 }
 
 // unknownField returns an error that lists the fields.
@@ -286,7 +307,7 @@ func (p *Plan) appendCell(dst []byte, s string) []byte {
 		}
 		return dst
 	}
-	if !needsQuotes(s) {
+	if !needsQuotes(s) && (p.Comma == 0 || strings.IndexByte(s, p.Comma) < 0) {
 		return append(dst, s...)
 	}
 	return appendQuotedCell(dst, s)
