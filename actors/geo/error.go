@@ -26,6 +26,7 @@ const (
 	ReasonPrivateRange  Reason = "private_range"  // an address of a private network
 	ReasonReservedRange Reason = "reserved_range" // an address or name set aside for special use
 	ReasonNotFound      Reason = "not_found"      // well-formed, but unknown to the upstream
+	ReasonNoLocation    Reason = "no_location"    // a public address that the provider has no data about
 	ReasonTooMany       Reason = "too_many"       // more queries in one request than allowed
 )
 
@@ -44,6 +45,8 @@ func (r Reason) Message() string {
 		return "This address or name is reserved for special use. Only public ones have a location."
 	case ReasonNotFound:
 		return "Nothing is known about this address or domain. Check its spelling."
+	case ReasonNoLocation:
+		return "The provider has no data about this address."
 	case ReasonTooMany:
 		return "A bulk request holds at most 50 queries. Split it into several requests."
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,14 +24,18 @@ import (
 type lookupCommand struct {
 	Queries []string `arg:"" optional:"" name:"query" placeholder:"QUERY" help:"Addresses and domains, or - for stdin, which is also read if there are neither queries nor a file."`
 
-	File     string `name:"file" short:"f" group:"input" placeholder:"FILE" help:"Read queries from this file; gzip and zstd are decompressed."`
-	Column   string `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1. CSV may have semicolons."`
-	NoHeader bool   `name:"no-header" group:"input" help:"The first row of the CSV or TSV is data, and no header is written."`
-	Field    string `name:"field" group:"input" placeholder:"PATH" help:"The input has a JSON object a line, and this field has the query, such as client.ip."`
-	Extract  bool   `name:"extract" group:"input" help:"Find every address in a text, such as an access log. The output has a row for each."`
+	Files    []string `name:"file" short:"f" sep:"none" group:"input" placeholder:"FILE" help:"Read queries from this file; gzip and zstd are decompressed. Repeatable, and may be a pattern such as 'logs/*.gz'; the files are read in this order."`
+	Column   string   `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1. CSV may have semicolons."`
+	NoHeader bool     `name:"no-header" group:"input" help:"The first row of the CSV or TSV is data, and no header is written."`
+	Field    string   `name:"field" group:"input" placeholder:"PATH" help:"The input has a JSON object a line, and this field has the query, such as client.ip."`
+	Extract  bool     `name:"extract" group:"input" help:"Find every address in a text, such as an access log. The output has a row for each."`
 
-	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
+	KeepLines bool   `name:"keep-lines" group:"input" help:"With --extract: write the line of each address as the field line."`
+	Delimiter string `name:"delimiter" group:"input" placeholder:"CHARACTER" help:"What separates the cells of CSV, such as | or ;."`
+
+	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix, or with other names, such as country=geo_country. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
 	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv or table. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
+	CSVSafe   bool     `name:"csv-safe" group:"output" help:"Write a single quote before cells that begin with =, +, - or @ and are no numbers: spreadsheets take them for formulas."`
 	Output    string   `name:"output" short:"o" group:"output" placeholder:"FILE" help:"Write to this file instead of stdout."`
 	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
 	Quiet     bool     `name:"quiet" short:"q" group:"output" help:"Print no summary at the end."`
@@ -40,10 +45,12 @@ type lookupCommand struct {
 	APIKeyFile string     `name:"api-key-file" group:"source" placeholder:"FILE" help:"File with that key (or GATEHOUSE_API_KEY_FILE)."`
 	MMDB       []string   `name:"mmdb" group:"source" placeholder:"FILE,…" help:"Look up in these database files, such as City.mmdb,ASN.mmdb, and ask no server."`
 
-	Resume    string   `name:"resume" group:"run" placeholder:"STATE" help:"Keep the position in this file. After an interruption, the same command goes on from there. Needs --file, and --output or >>."`
-	FailFast  bool     `name:"fail-fast" group:"run" help:"Stop after the first row that fails."`
-	MaxErrors int64    `name:"max-errors" default:"-1" group:"run" placeholder:"N" help:"Stop when more than N rows have failed (default: never)."`
-	Patience  duration `name:"patience" default:"0s" min:"0s" max:"168h" group:"run" placeholder:"TIME" help:"Give up if the server has no answer for so long (default: 15m, and 5s for queries on the command line)."`
+	Resume     string   `name:"resume" group:"run" placeholder:"STATE" help:"Keep the position in this file. After an interruption, the same command goes on from there. Needs --file, and --output or >>."`
+	FailFast   bool     `name:"fail-fast" group:"run" help:"Stop after the first row that fails."`
+	MaxErrors  int64    `name:"max-errors" default:"-1" group:"run" placeholder:"N" help:"Stop when more than N rows have failed (default: never). Private and reserved addresses do not count."`
+	FailuresOK bool     `name:"failures-ok" group:"run" help:"Exit with 0 instead of 3 when all rows are written and some failed."`
+	NewData    bool     `name:"allow-new-data" group:"run" help:"Let --resume go on although the database files are others than before."`
+	Patience   duration `name:"patience" default:"0s" min:"0s" max:"168h" group:"run" placeholder:"TIME" help:"Give up if the server has no answer for so long (default: 15m, and 5s for queries on the command line)."`
 }
 
 // exitSomeFailed says that a lookup wrote all rows, and some have an error.
@@ -55,8 +62,9 @@ func (*lookupCommand) Help() string {
 		"appended to those of CSV and TSV; an object of NDJSON gets a member \"lookup\". A row that " +
 		"fails has an error, and the others go on.\n\n" +
 		"A query may have a port or brackets, as in 8.8.8.8:443 and [2001:db8::1]:443.\n\n" +
-		"Exit codes: 0 all rows have a result, 1 the command could not run or was interrupted, " +
-		"2 wrong usage, 3 some rows failed.\n\nExamples:\n\n" +
+		"Exit codes: 0 no row failed, 1 the command could not run or was interrupted, " +
+		"2 wrong usage, 3 some rows failed. A public address without data is unknown (no_location), " +
+		"which is no failure.\n\nExamples:\n\n" +
 		"    gatehouse lookup 8.8.8.8 example.com\n" +
 		"    gatehouse lookup --file visitors.csv --column ip --fields country,city,as > out.csv\n" +
 		"    gatehouse lookup --file events.ndjson.gz --field client.ip --output out.ndjson --resume state\n" +
@@ -69,21 +77,22 @@ func (c *lookupCommand) Run(p *program) (err error) {
 	if err := c.check(p); err != nil {
 		return err
 	}
-	in, input, err := c.open(p)
-	if err != nil {
+	job := &lookupJob{lookupCommand: c, p: p, began: time.Now()}
+	if err := job.open(0); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, input.Close()) }()
-	layout, err := c.layout(in)
-	if err != nil {
-		return err
+	defer func() { err = errors.Join(err, job.input.Close()) }()
+	for i := 1; i < len(c.Files); i++ { // before there is any output
+		if err := c.checkFile(p, i); err != nil {
+			return err
+		}
 	}
 	output, closeOutput, err := c.openOutput(p)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeOutput()) }()
-	job := &lookupJob{lookupCommand: c, p: p, in: in, layout: layout, output: output}
+	job.output = output
 	return job.run()
 }
 
@@ -93,8 +102,17 @@ func (c *lookupCommand) check(p *program) error {
 	if stdin {
 		c.Queries = nil
 	}
-	if c.File == "-" {
-		c.File, stdin = "", true
+	if len(c.Files) == 1 && c.Files[0] == "-" {
+		c.Files, stdin = nil, true
+	}
+	if err := c.findFiles(); err != nil {
+		return err
+	}
+	hasFile := len(c.Files) > 0
+	for _, query := range c.Queries {
+		if info, err := os.Stat(query); err == nil && info.Mode().IsRegular() {
+			return usagef("%s is a file: use --file %s, or -f", query, query)
+		}
 	}
 	kinds := 0
 	for _, given := range []bool{c.Column != "" || c.NoHeader && c.Field == "" && !c.Extract,
@@ -104,9 +122,9 @@ func (c *lookupCommand) check(p *program) error {
 		}
 	}
 	switch {
-	case len(c.Queries) > 0 && c.File != "", stdin && c.File != "":
+	case len(c.Queries) > 0 && hasFile, stdin && hasFile:
 		return usagef("give either queries or --file or -, not several")
-	case len(c.Queries) == 0 && c.File == "" && !stdin && isTerminal(p.stdin):
+	case len(c.Queries) == 0 && !hasFile && !stdin && isTerminal(p.stdin):
 		return usagef("give addresses or domains, --file FILE, or - to read stdin")
 	case kinds > 1:
 		return usagef("give one of --column, --field and --extract")
@@ -122,7 +140,16 @@ func (c *lookupCommand) check(p *program) error {
 		return usagef("--summarize prints text, or JSON with --format json")
 	case c.FailFast && c.MaxErrors > 0:
 		return usagef("give either --fail-fast or --max-errors")
-	case c.Resume != "" && c.File == "":
+	case c.KeepLines && (!c.Extract || c.Summarize):
+		return usagef("--keep-lines is for rows of --extract")
+	case c.Delimiter != "" && c.Column == "":
+		return usagef("--delimiter needs --column")
+	case c.Delimiter != "" && (len(c.Delimiter) > 1 || strings.Contains("\"\r\n", c.Delimiter) ||
+		c.Delimiter[0] >= 0x80):
+		return usagef("--delimiter must be one ASCII character, no quote and no line end")
+	case c.NewData && c.Resume == "":
+		return usagef("--allow-new-data is for --resume")
+	case c.Resume != "" && !hasFile:
 		return usagef("--resume needs --file: queries and stdin cannot be read again")
 	case c.Resume != "" && c.Format == "table":
 		return usagef("--resume does not go with --format table")
@@ -133,24 +160,71 @@ func (c *lookupCommand) check(p *program) error {
 	return nil
 }
 
-// open opens the input.
-func (c *lookupCommand) open(p *program) (*bulk.Input, io.Closer, error) {
+// findFiles replaces patterns by the files that they match, in the order of their names. A name of a
+// file is no pattern.
+func (c *lookupCommand) findFiles() error {
+	var all []string
+	for _, name := range c.Files {
+		found := []string{name}
+		if _, err := os.Lstat(name); err != nil && strings.ContainsAny(name, "*?[") {
+			if found, err = filepath.Glob(name); err != nil || len(found) == 0 {
+				return usagef("--file %q: no file matches this pattern", name)
+			}
+		}
+		for _, file := range found {
+			if slices.Contains(all, file) {
+				return usagef("--file names %s more than once", file)
+			}
+			all = append(all, file)
+		}
+	}
+	if len(all) > 1 && slices.Contains(all, "-") {
+		return usagef("give either --file or -, not several")
+	}
+	c.Files = all
+	return nil
+}
+
+// name returns the path of a file; "" = the input is none.
+func (c *lookupCommand) name(number int) string {
+	if number < len(c.Files) {
+		return c.Files[number]
+	}
+	return ""
+}
+
+// checkFile returns an error about a file that is going to be read later.
+func (c *lookupCommand) checkFile(p *program, number int) error {
+	if info, err := os.Stat(c.name(number)); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // it can be read only once
+	}
+	in, input, err := c.openInput(p, number)
+	if err != nil {
+		return err
+	}
+	_, err = c.layout(in, c.name(number))
+	return errors.Join(err, input.Close())
+}
+
+// openInput opens the input with a number.
+func (c *lookupCommand) openInput(p *program, number int) (*bulk.Input, io.Closer, error) {
+	file := c.name(number)
 	var r io.Reader = p.stdin
 	var closer io.Closer = io.NopCloser(nil)
 	switch {
 	case len(c.Queries) > 0:
 		r = strings.NewReader(strings.Join(c.Queries, "\n") + "\n")
-	case c.File != "":
-		f, err := os.Open(c.File)
+	case file != "":
+		f, err := os.Open(file)
 		if err != nil {
 			return nil, nil, err
 		}
 		info, err := f.Stat()
 		if err == nil && info.IsDir() {
-			err = fmt.Errorf("%s is a folder", c.File)
+			err = fmt.Errorf("%s is a folder", file)
 		}
 		if err == nil && c.Resume != "" && !info.Mode().IsRegular() {
-			err = usagef("--resume needs a regular file: %s cannot be read again", c.File)
+			err = usagef("--resume needs a regular file: %s cannot be read again", file)
 		}
 		if err != nil {
 			return nil, nil, errors.Join(err, f.Close())
@@ -159,19 +233,20 @@ func (c *lookupCommand) open(p *program) (*bulk.Input, io.Closer, error) {
 	}
 	in, err := bulk.NewInput(r)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("read input: %w", err), closer.Close())
+		return nil, nil, errors.Join(fmt.Errorf("read %s: %w", first(file, "input"), err), closer.Close())
 	}
 	return in, closer, nil
 }
 
 // layout says where the queries are.
-func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
-	name := strings.ToLower(c.File)
+func (c *lookupCommand) layout(in *bulk.Input, file string) (bulk.Layout, error) {
+	name := strings.ToLower(file)
 	for _, packed := range []string{".gz", ".zst", ".zstd"} {
 		name = strings.TrimSuffix(name, packed)
 	}
 	extension := filepath.Ext(name)
-	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field}
+	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field,
+		KeepLines: c.KeepLines}
 	separator := in.Separator("\t,;")
 	if extension == ".csv" {
 		separator = in.Separator(",;\t")
@@ -183,7 +258,9 @@ func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
 		return l, usagef("the input is an array of JSON: make it an object a line, as jq -c '.[]' does")
 	case c.Field != "":
 		l.Kind = bulk.Objects
-	case c.Column != "" && (extension == ".tsv" || extension == ".tab" || separator == '\t'):
+	case c.Column != "" && c.Delimiter != "" && c.Delimiter != "\t":
+		l.Kind, l.Separator = bulk.Commas, c.Delimiter[0]
+	case c.Column != "" && (c.Delimiter != "" || extension == ".tsv" || extension == ".tab" || separator == '\t'):
 		l.Kind = bulk.Tabs
 	case c.Column != "":
 		l.Kind = bulk.Commas
@@ -192,9 +269,9 @@ func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
 		}
 	case extension == ".csv" || extension == ".tsv" || extension == ".tab":
 		return l, usagef("--column must be given: the name or number of the column of %s that has"+
-			" the queries", c.File)
+			" the queries", file)
 	case extension == ".ndjson" || extension == ".jsonl" || extension == ".json":
-		return l, usagef("--field must be given: the field of %s that has the queries", c.File)
+		return l, usagef("--field must be given: the field of %s that has the queries", file)
 	}
 	return l, nil
 }
@@ -212,35 +289,58 @@ func (c *lookupCommand) format(l bulk.Layout, terminal bool) string {
 	return string(bulk.NDJSON)
 }
 
-// openOutput opens the output. It does not empty a file that an earlier command wrote.
+// openOutput opens and locks the output. It does not empty a file that an earlier command wrote.
 func (c *lookupCommand) openOutput(p *program) (io.Writer, func() error, error) {
-	none := func() error { return nil }
 	if c.Output == "" || c.Output == "-" {
 		if c.Resume != "" && !isRegular(p.stdout) {
 			return nil, nil, usagef("--resume needs --output FILE, or >> FILE: stdout is not a file")
 		}
-		return p.stdout, none, nil
+		var err error
+		if isRegular(p.stdout) {
+			err = c.lockOutput(p, p.stdout.(*os.File))
+		}
+		return p.stdout, func() error { return nil }, err
 	}
-	flags := os.O_CREATE | os.O_RDWR
-	if c.Resume == "" {
-		flags |= os.O_TRUNC
-	} else if _, err := os.Stat(c.Resume); errors.Is(err, fs.ErrNotExist) {
-		if info, err := os.Stat(c.Output); err == nil && info.Size() > 0 {
+	if info, err := os.Stat(c.Output); err == nil && c.Resume != "" && info.Size() > 0 {
+		if state, err := os.Stat(c.Resume); errors.Is(err, fs.ErrNotExist) || err == nil && state.Size() == 0 {
 			return nil, nil, fmt.Errorf("%s is not empty, but the state %s does not exist: remove "+
 				"the output or choose another", c.Output, c.Resume)
 		}
 	}
-	if same, err := sameFile(c.File, c.Output); err != nil || same {
-		return nil, nil, errors.Join(err, usagef("--output must not be the input"))
-	}
-	f, err := os.OpenFile(c.Output, flags, 0o644)
+	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.Resume != "" && !isRegular(f) {
-		return nil, nil, errors.Join(usagef("--resume needs a regular file as its output"), f.Close())
+	switch {
+	case isRegular(f):
+		if err = c.lockOutput(p, f); err == nil && c.Resume == "" {
+			err = f.Truncate(0)
+		}
+	case c.Resume != "":
+		err = usagef("--resume needs a regular file as its output")
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, f.Close, nil
+}
+
+// lockOutput locks a regular file until it is closed, unless it is an input.
+func (c *lookupCommand) lockOutput(p *program, f *os.File) error {
+	output, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	inputs := c.Files
+	if len(c.Queries) == 0 && len(inputs) == 0 && isRegular(p.stdin) {
+		inputs = []string{"/dev/stdin"}
+	}
+	for _, file := range inputs {
+		if input, err := os.Stat(file); err == nil && os.SameFile(input, output) {
+			return usagef("--output must not be the input")
+		}
+	}
+	return bulk.Lock(f, "output")
 }
 
 func isRegular(w any) bool {
@@ -252,32 +352,32 @@ func isRegular(w any) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// sameFile reports whether two paths lead to one regular file.
-func sameFile(a, b string) (bool, error) {
-	one, err := os.Stat(a)
-	if err != nil {
-		return false, nil
-	}
-	other, err := os.Stat(b)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && other.Mode().IsRegular() && os.SameFile(one, other), err
-}
-
 // lookupJob is a lookup whose files are open.
 type lookupJob struct {
 	*lookupCommand
 	p      *program
 	in     *bulk.Input
+	input  io.Closer
 	layout bulk.Layout
 	output io.Writer
+	began  time.Time
+}
+
+// open opens the input with a number.
+func (j *lookupJob) open(number int) (err error) {
+	if j.in, j.input, err = j.openInput(j.p, number); err != nil {
+		return err
+	}
+	if j.layout, err = j.lookupCommand.layout(j.in, j.name(number)); err != nil {
+		return errors.Join(err, j.input.Close())
+	}
+	return nil
 }
 
 func (j *lookupJob) run() error {
 	format := j.format(j.layout, isTerminal(j.output))
-	config := bulk.Config{Input: j.in, Layout: j.layout, Output: j.output,
-		MaxErrors: j.MaxErrors, Counts: &bulk.Counts{}}
+	config := bulk.Config{Output: j.output, Counts: &bulk.Counts{}, MaxErrors: j.MaxErrors,
+		Header: new(string)}
 	summary := bulk.NewSummary()
 	if j.Summarize {
 		config.Plan = summary.Plan()
@@ -293,26 +393,69 @@ func (j *lookupJob) run() error {
 	if err != nil {
 		return err
 	}
-	if state != nil && state.Done() {
-		return j.report(state.Position(), 0, 0, nil, "already done: ")
+	if state != nil {
+		defer state.Close()
+		config.Header = state.Header()
 	}
-	began := time.Now()
+	from, end, worked := config.From, config.From, false
+	for number := range max(1, len(j.Files)) {
+		if number > 0 {
+			if err = errors.Join(j.input.Close(), j.open(number)); err != nil {
+				j.input = io.NopCloser(nil)
+				break
+			}
+		}
+		var done bool
+		if end, done, err = j.runInput(config, state, number, end); err != nil {
+			break
+		}
+		worked = worked || !done
+	}
+	var header *bulk.HeaderError
+	switch {
+	case errors.As(err, &header):
+		return usagef("%v", err)
+	case err == nil && state != nil && !worked && state.Done():
+		return j.report(end, 0, 0, nil, "already done: ")
+	case err == nil && state != nil:
+		err = state.Finish()
+	case err == nil && j.Summarize:
+		err = j.summarize(summary)
+	}
+	return j.report(end, from.Rows, time.Since(j.began), err, "")
+}
+
+// runInput looks up the rows of the input with a number that are not done.
+func (j *lookupJob) runInput(config bulk.Config, state *bulk.State, number int,
+	from bulk.Position) (end bulk.Position, done bool, err error) {
+	config.Input, config.Layout, config.From = j.in, j.layout, from
+	config.From.Input, config.From.Whole = 0, bulk.Mark{}
+	config.More = number+1 < len(j.Files)
+	if state != nil {
+		if config.From, done, err = state.Begin(j.name(number), j.in); err != nil {
+			return from, false, fmt.Errorf("--resume: %w", err)
+		}
+		if done && (config.More || state.Done()) {
+			return config.From, true, nil
+		}
+		config.Checkpoint = func(at bulk.Position) error { return state.Save(at, false) }
+	}
 	stop := func() {}
 	if isTerminal(j.p.stderr) && (j.Summarize || !isTerminal(j.output)) { // not between rows
 		stop = showProgress(j.p, &config)
 	}
-	end, err := bulk.Run(j.p.ctx, config)
+	end, err = bulk.Run(j.p.ctx, config)
 	stop()
 	var header *bulk.HeaderError
 	switch {
+	case errors.As(err, &header) && len(j.Files) > 0:
+		err = fmt.Errorf("--column %q: %s: %w", j.Column, j.name(number), header)
 	case errors.As(err, &header):
-		return usagef("--column %q: %s", j.Column, header)
+		err = fmt.Errorf("--column %q: %w", j.Column, header)
 	case err == nil && state != nil:
 		err = state.Save(end, true)
-	case err == nil && j.Summarize:
-		err = j.summarize(summary)
 	}
-	return j.report(end, config.From.Rows, time.Since(began), err, "")
+	return end, false, err
 }
 
 // plan sets the plan of the rows that are written, and makes a table of them.
@@ -326,6 +469,10 @@ func (j *lookupJob) plan(config *bulk.Config, format string) (err error) {
 	}
 	if config.Plan, err = bulk.NewPlan(shape, fields, j.layout.Kind); err != nil {
 		return usagef("--fields: %v", err)
+	}
+	config.Plan.Safe, config.Plan.Comma = j.CSVSafe, j.layout.Separator
+	if format != "table" && isTerminal(j.output) {
+		config.Output = terminalWriter{j.output}
 	}
 	return nil
 }
@@ -398,17 +545,24 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 		return nil, nil
 	}
 	command := map[string]string{
-		"--file": j.File, "--output": j.Output, "--column": j.Column, "--field": j.Field,
+		"--output": j.Output, "--column": j.Column, "--field": j.Field,
 		"--no-header": strconv.FormatBool(j.NoHeader), "--extract": strconv.FormatBool(j.Extract),
-		"--fields": strings.Join(j.Fields, ","), "--format": format,
-		"--mmdb": strings.Join(j.MMDB, ","),
+		"--keep-lines": strconv.FormatBool(j.KeepLines), "--delimiter": j.Delimiter,
+		"--csv-safe": strconv.FormatBool(j.CSVSafe),
+		"--fields":   strings.Join(j.Fields, ","), "--format": format,
 	}
-	state, err := bulk.OpenState(j.Resume, command, j.in, j.output.(*os.File))
+	data := "a server"
+	if files, ok := config.Source.(*bulk.Files); ok {
+		data = files.Data()
+	}
+	state, err := bulk.OpenState(j.Resume, command, data, j.NewData, j.output.(*os.File))
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
+	if err := state.CheckNames(j.Files); err != nil {
+		return nil, errors.Join(fmt.Errorf("--resume: %w", err), state.Close())
+	}
 	config.From = state.Position()
-	config.Checkpoint = func(at bulk.Position) error { return state.Save(at, false) }
 	return state, nil
 }
 
@@ -434,6 +588,9 @@ func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, er
 		if took >= time.Second {
 			rate = fmt.Sprintf(", %.0f rows/s", float64(end.Rows-from)/took.Seconds())
 		}
+		if end.Unknown > 0 {
+			rate = fmt.Sprintf(", %d unknown", end.Unknown) + rate
+		}
 		fmt.Fprintf(j.p.stderr, "%s%d %s, %d failed%s\n", note, end.Rows, rows, end.Failed, rate)
 	}
 	switch {
@@ -447,7 +604,7 @@ func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, er
 		return errors.New("interrupted")
 	case err != nil:
 		return err
-	case end.Failed > 0:
+	case end.Failed > 0 && !j.FailuresOK:
 		return &exitError{exitSomeFailed}
 	}
 	return nil
@@ -457,6 +614,22 @@ func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, er
 type exitError struct{ code int }
 
 func (e *exitError) Error() string { return "exit code " + strconv.Itoa(e.code) }
+
+// terminalWriter escapes the characters of whole rows that a terminal obeys, as JSON does.
+type terminalWriter struct{ io.Writer }
+
+func (w terminalWriter) Write(rows []byte) (int, error) {
+	var text strings.Builder
+	for _, r := range string(rows) {
+		if r == '\n' || r == '\t' || printable(string(r)) == string(r) {
+			text.WriteRune(r)
+		} else {
+			fmt.Fprintf(&text, "\\u%04x", r)
+		}
+	}
+	_, err := io.WriteString(w.Writer, text.String())
+	return len(rows), err
+}
 
 // tableWriter aligns the columns of TSV that is written in whole rows.
 type tableWriter struct{ io.Writer }

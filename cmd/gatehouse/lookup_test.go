@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,9 +51,10 @@ func TestLookupWithFiles(t *testing.T) {
 	database, input := lookupFiles(t, 3)
 	dir := t.TempDir()
 	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
-	array := filepath.Join(dir, "array.json")
+	pipes := filepath.Join(dir, "pipes.csv")
+	array, formulas := filepath.Join(dir, "array.json"), filepath.Join(dir, "formulas.csv")
 	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n",
-		array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
+		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", pipes: "id|ip\n1|8.8.8.8\n", array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -65,23 +67,37 @@ func TestLookupWithFiles(t *testing.T) {
 		{"8.8.8.8 --fields city", 0, `{"query":"8.8.8.8","city":"Honolulu"}` + "\n", ""},
 		{"8.8.8.8 10.0.0.1 --fields city --format csv", 3,
 			"query,city,error\n8.8.8.8,Honolulu,\n10.0.0.1,,invalid_query\n", ""},
+		{"8.8.8.8 10.0.0.1 --fields city --format csv --failures-ok --fail-fast", 0,
+			"query,city,error\n8.8.8.8,Honolulu,\n10.0.0.1,,invalid_query\n", ""},
 		{"x 8.8.8.8 --fields city --format csv --fail-fast", 3, "query,city,error\nx,,invalid_query\n",
 			"too many rows failed"},
 		{"8.8.8.8 --fields city --format table", 0, "query    city      error\n8.8.8.8  Honolulu  -\n", ""},
 		{"8.8.8.8 --format table", 0, "query    country        city      as  error\n" +
 			"8.8.8.8  United States  Honolulu  -   -\n", ""},
-		{"--file " + input + " --column ip --fields countryCode", 3, "id,ip,countryCode,error\n" +
-			"\"row\n0\",8.8.0.0,US,\n\"row\n1\",8.9.0.1,,invalid_query\n\"row\n2\",8.8.0.2,US,\n", "3 rows, 1 failed"},
-		{"--file " + input + " --column ip --max-errors 0 -q", 3, "id,ip,country,countryCode,regionName,city,lat," +
-			"lon,timezone,as,isp,mobile,proxy,hosting,error\n\"row\n0\",8.8.0.0,United States,US,,Honolulu,0,0,,,," +
-			"false,false,false,\n\"row\n1\",8.9.0.1,,,,,,,,,,,,,invalid_query\n", ""},
-		{"--file " + input + " --extract --summarize --format json", 3, `{"rows":3,"failed":1,"countries":[` +
-			`{"name":"US","rows":2}],"as":[{"name":"","rows":2}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
-			`"errors":[{"name":"invalid_query","reason":"not_found","rows":1}]}` + "\n", ""},
+		{"--file " + input + " --column ip --fields countryCode", 0, "id,ip,countryCode,error\n" +
+			"\"row\n0\",8.8.0.0,US,\n\"row\n1\",8.9.0.1,,no_location\n\"row\n2\",8.8.0.2,US,\n", "3 rows, 0 failed, 1 unknown"},
+		{"--file " + input + " --column ip --max-errors 0 -q", 0, "id,ip,country,countryCode,regionName,city,lat," +
+			"lon,timezone,as,isp,mobile,proxy,hosting,error\n\"row\n0\",8.8.0.0,United States,US,,Honolulu,,,,,," +
+			",,,\n\"row\n1\",8.9.0.1,,,,,,,,,,,,,no_location\n\"row\n2\",8.8.0.2,United States,US,,Honolulu,,,,,,,,,\n", ""},
+		{"--file " + input + " --extract --summarize --format json", 0, `{"rows":3,"failed":0,"countries":[` +
+			`{"name":"US","rows":2},{"name":"","rows":1}],"as":[{"name":"","rows":3}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
+			`"errors":[]}` + "\n", ""},
 		{"--file " + semicolons + " --column ip --fields countryCode", 0,
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"--file " + tabs + " --column ip --fields countryCode", 0,
 			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
+		{"--file " + array + " --extract --keep-lines --fields city", 0,
+			`{"line":" [{\"ip\":\"8.8.8.8\"}]","lookup":{"query":"8.8.8.8","city":"Honolulu"}}` + "\n", ""},
+		{"--file " + array + " --extract --keep-lines --fields city --format csv", 0,
+			"line,query,city,error\n\" [{\"\"ip\"\":\"\"8.8.8.8\"\"}]\",8.8.8.8,Honolulu,\n", ""},
+		{"--keep-lines 8.8.8.8", 2, "", "--extract"},
+		{"--file " + pipes + " --column ip --delimiter | --fields city=geo_city,country=geo|country", 0,
+			"id|ip|geo_city|\"geo|country\"|error\n1|8.8.8.8|Honolulu|United States|\n", ""},
+		{"8.8.8.8 --fields country=error", 2, "", "cannot be renamed"},
+		{"8.8.8.8 --fields country=a,city=a", 2, "", "two fields"},
+		{input, 2, "", "use --file " + input},
+		{"--file " + formulas + " --column ip --fields city --csv-safe", 0,
+			"ip,b,city,error\n8.8.8.8,'=1+1,Honolulu,\n8.8.8.8,-1.5,Honolulu,\n", ""},
 		{"--file " + array + " --field ip", 2, "", "jq -c"},
 		{"--file " + array, 2, "", "--field must be given"},
 		{"-", 0, "", "0 rows, 0 failed\n"},
@@ -201,9 +217,9 @@ func TestLookupResumeWhenDone(t *testing.T) {
 	t.Parallel()
 	database, _ := lookupFiles(t, 0)
 	for format, want := range map[string]string{
-		"csv": "ip,city,error\n8.8.8.8,Honolulu,\n8.9.0.1,,invalid_query\n8.8.8.9,Honolulu,\n",
+		"csv": "ip,city,error\n8.8.8.8,Honolulu,\n8.9.0.1,,no_location\n8.8.8.9,Honolulu,\n",
 		"json": "[\n{\"ip\":\"8.8.8.8\",\"lookup\":{\"city\":\"Honolulu\"}},\n{\"ip\":\"8.9.0.1\",\"lookup\":" +
-			"{\"city\":null,\"error\":\"invalid_query\"}},\n{\"ip\":\"8.8.8.9\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n",
+			"{\"city\":null,\"error\":\"no_location\"}},\n{\"ip\":\"8.8.8.9\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n",
 	} {
 		dir := t.TempDir()
 		input, out := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out")
@@ -250,16 +266,14 @@ func TestLookupResumeOfLongerRow(t *testing.T) {
 		{"8.8.8.8\r\n8.8.8.9\n8.8.8", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
 			"8.8.8,,invalid_query\n", exitSomeFailed},
 		{"8.8.8.8\r\n8.8.8.9\n8.8.8.1\n", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
-			"8.8.8,,invalid_query\n", exitFailed},
+			"8.8.8.1,Honolulu,\n", exitDone},
 	} {
 		if err := os.WriteFile(input, []byte(step.rows), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got := runOnce(t, nil, args...)
 		text, err := os.ReadFile(out)
-		refused := strings.Contains(got.stderr, "inside a row")
-		if err != nil || got.code != step.code || string(text) != step.want ||
-			refused != (step.code == exitFailed) {
+		if err != nil || got.code != step.code || string(text) != step.want {
 			t.Errorf("%q: got %+v, error %v and\n%s\nwant\n%s", step.rows, got, err, text, step.want)
 		}
 	}
@@ -303,8 +317,8 @@ func TestLookupResumeStateIsAnotherFile(t *testing.T) {
 	}
 	got = runOnce(t, nil, append(args, filepath.Join(dir, "out"))...)
 	text, err = os.ReadFile(other)
-	if err != nil || got.code != exitSomeFailed || string(text) != "precious" {
-		t.Errorf("got %+v, error %v and %q behind the link, want code 3 and it as it was", got, err, text)
+	if err != nil || got.code != exitDone || string(text) != "precious" {
+		t.Errorf("got %+v, error %v and %q behind the link, want code 0 and it as it was", got, err, text)
 	}
 }
 
@@ -322,8 +336,21 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--output", out,
-		"--resume", filepath.Join(dir, "state")}
+	plain := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--output", out}
+	args := append(slices.Clip(plain), "--resume", filepath.Join(dir, "state"))
+	if _, err := other.WriteString("rows of the other"); err != nil {
+		t.Fatal(err)
+	}
+	if got := runOnce(t, nil, plain...); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "another command writes to the output") {
+		t.Errorf("got %+v without a state, want code 1 and the reason", got)
+	}
+	if text, err := os.ReadFile(out); err != nil || string(text) != "rows of the other" {
+		t.Errorf("got error %v and %q, want the rows of the other command", err, text)
+	}
+	if err := other.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
 	if got := runOnce(t, nil, args...); got.code != exitFailed ||
 		!strings.Contains(got.stderr, "another command writes to the output") {
 		t.Errorf("got %+v, want code 1 and the reason", got)
@@ -331,8 +358,168 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
-		t.Errorf("got %+v once the other has ended, want code 3", got)
+	if got := runOnce(t, nil, args...); got.code != exitDone {
+		t.Errorf("got %+v once the other has ended, want code 0", got)
+	}
+}
+
+// TestLookupResumeRefusesChanges changes a file after a lookup of it, or before that ends.
+func TestLookupResumeRefusesChanges(t *testing.T) {
+	t.Parallel()
+	zip := func(text string) string {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		if _, err := io.WriteString(z, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return packed.String()
+	}
+	rows := strings.Repeat("8.8.8.8\n", 50_000)
+	for name, c := range map[string]struct {
+		input  string
+		change func(t *testing.T, input, out, database, state string)
+		stderr string // of the second command
+	}{
+		"nothing": {rows, func(*testing.T, string, string, string, string) {}, "already done"},
+		"zeros in the output": {rows, func(t *testing.T, _, out, _, _ string) {
+			overwrite(t, out, -8, "\x00\x00")
+		}, "the output was changed"},
+		"longer output": {rows, func(t *testing.T, _, out, _, _ string) {
+			overwrite(t, out, 0, "more\n")
+		}, "the output was changed"},
+		"a row in the middle": {rows, func(t *testing.T, input, _, _, _ string) {
+			overwrite(t, input, -200_000, "9")
+		}, "without growing"},
+		"a row at the end, and more": {rows, func(t *testing.T, input, _, _, _ string) {
+			overwrite(t, input, -2, "9\n8.8.8.8\n")
+		}, "have changed"},
+		"grown gzip": {zip(rows), func(t *testing.T, input, _, _, _ string) {
+			overwrite(t, input, 0, zip("8.8.8.9\n"))
+		}, "file of their own"},
+		"another database": {rows, func(t *testing.T, _, _, database, _ string) {
+			mmdbtest.WriteCity(t, database, map[string]geo.Location{"8.8.8.0/24": {City: "Elsewhere"}})
+		}, "--allow-new-data"},
+		"a state in use": {rows, func(t *testing.T, _, _, _, state string) {
+			f, err := os.Open(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+				t.Fatal(err)
+			}
+		}, "another command writes to the state"},
+	} {
+		dir := t.TempDir()
+		database, _ := lookupFiles(t, 0)
+		input, out, state := filepath.Join(dir, "in"), filepath.Join(dir, "out"), filepath.Join(dir, "state")
+		if err := os.WriteFile(input, []byte(c.input), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"lookup", "--mmdb", database, "--file", input, "--fields", "city", "--format", "csv",
+			"--output", out, "--resume", state}
+		if got := runOnce(t, nil, args...); got.code != exitDone {
+			t.Fatalf("%s: got %+v, want code 0", name, got)
+		}
+		c.change(t, input, out, database, state)
+		got := runOnce(t, nil, args...)
+		if !strings.Contains(got.stderr, c.stderr) || (got.code == exitDone) != (name == "nothing") {
+			t.Errorf("%s: got %+v, want %q", name, got, c.stderr)
+		}
+		if name == "another database" {
+			overwrite(t, input, 0, "8.8.8.9\n")
+			got := runOnce(t, nil, append(args, "--allow-new-data")...)
+			text, err := os.ReadFile(out)
+			if err != nil || got.code != exitDone || !strings.HasSuffix(string(text),
+				"8.8.8.8,Honolulu,\n8.8.8.9,Elsewhere,\n") {
+				t.Errorf("got %+v and error %v with new data, want a new row", got, err)
+			}
+		}
+	}
+}
+
+// overwrite writes a text at an offset from the end of a file.
+func overwrite(t *testing.T, path string, fromEnd int64, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Seek(fromEnd, io.SeekEnd)
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLookupOfSeveralFiles looks up files in their order, and goes on after rows were added.
+func TestLookupOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("2.csv", "ip\n")
+	write("1.csv", "ip\n8.8.8.1\n")
+	write("3.csv", "ip\n8.8.8.3\n8.8.8")
+	write("other.csv", "ip,b\n8.8.8.4,\n")
+	for _, row := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"--file 3.csv --file 1.csv", 3, "ip,city,error\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n" +
+			"8.8.8.1,Honolulu,\n", "3 rows, 1 failed"},
+		{"--file [12].csv --format json", 0, "[\n{\"ip\":\"8.8.8.1\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n", ""},
+		{"--file 2.csv --file 1.csv", 0, "ip,city,error\n8.8.8.1,Honolulu,\n", ""},
+		{"--file 1.csv --file other.csv", 2, "ip,city,error\n8.8.8.1,Honolulu,\n", "--format ndjson"},
+		{"--file 1.csv --file [1]*", 2, "", "more than once"},
+		{"--file x*", 2, "", "no file matches"},
+		{"--file 1.csv --file gone", 1, "", "gone"},
+	} {
+		args := []string{"lookup", "--mmdb", database, "--column", "ip", "--fields", "city"}
+		for _, arg := range strings.Fields(row.args) {
+			if strings.Contains(arg, ".csv") || strings.ContainsAny(arg, "*") || arg == "gone" {
+				arg = filepath.Join(dir, arg)
+			}
+			args = append(args, arg)
+		}
+		got := runOnce(t, nil, args...)
+		if got.code != row.code || got.stdout != row.stdout || !strings.Contains(got.stderr, row.stderr) {
+			t.Errorf("%s: got %+v\nwant %+v", row.args, got, row)
+		}
+	}
+	out := filepath.Join(dir, "out")
+	args := []string{"lookup", "--mmdb", database, "--column", "ip", "--fields", "city", "--output", out,
+		"--resume", filepath.Join(dir, "state"), "--file", filepath.Join(dir, "[123].csv")}
+	for _, step := range []struct{ name, text, want string }{
+		{"3.csv", "ip\n8.8.8.3\n8.8.8", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n"},
+		{"3.csv", "ip\n8.8.8.3\n8.8.8.4\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n"},
+		{"1.csv", "ip\n8.8.8.1\n8.8.8.5\n",
+			"8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n"},
+	} {
+		write(step.name, step.text)
+		for _, done := range []bool{false, true} {
+			got := runOnce(t, nil, args...)
+			text, err := os.ReadFile(out)
+			if err != nil || got.code == exitFailed || string(text) != "ip,city,error\n"+step.want ||
+				strings.Contains(got.stderr, "already done") != done {
+				t.Errorf("%s: got %+v, error %v and %s\nwant %s", step.text, got, err, text, step.want)
+			}
+		}
+	}
+	if got := runOnce(t, nil, append(args[:len(args)-1], filepath.Join(dir, "1.csv"))...); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "which --file does not name") {
+		t.Errorf("got %+v with one of the files only, want code 1 and the reason", got)
 	}
 }
 
@@ -354,6 +541,21 @@ func TestLookupOfHostileServer(t *testing.T) {
 	if got.code != exitUsage || !strings.Contains(got.stderr, "the API key") ||
 		strings.Contains(got.stderr, "secret") {
 		t.Errorf("got %+v for a key with a line end, want code 2 and no secret", got)
+	}
+}
+
+func TestProgressFitsWidth(t *testing.T) {
+	t.Parallel()
+	text := "500 rows, 25/s, 20s left"
+	for width, want := range map[int]string{80: text, 24: text, 23: "500 rows, 25/s", 9: "500 rows", 7: "", -3: ""} {
+		if got := fitted(text, width); got != want {
+			t.Errorf("got %q for width %d, want %q", got, width, want)
+		}
+	}
+	var out strings.Builder
+	_, err := terminalWriter{&out}.Write([]byte("a\x1b[31m\u009b\u202eé\n"))
+	if want := "a\\u001b[31m\\u009b\\u202eé\n"; err != nil || out.String() != want {
+		t.Errorf("got error %v and %q, want %q", err, &out, want)
 	}
 }
 
@@ -382,8 +584,8 @@ func TestLookupOnFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	want, out := filepath.Join(dir, "want"), filepath.Join(dir, "out")
 	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip"}
-	if got := runOnce(t, nil, append(args, "--output", want)...); got.code != exitSomeFailed {
-		t.Fatalf("got %+v, want code 3", got)
+	if got := runOnce(t, nil, append(args, "--output", want)...); got.code != exitDone {
+		t.Fatalf("got %+v, want code 0", got)
 	}
 	args = append(args, "--resume", filepath.Join(dir, "state"), "--output", out)
 	limited := exec.Command("prlimit", append([]string{"--fsize=1000000", binary}, args...)...)
@@ -391,8 +593,8 @@ func TestLookupOnFullDisk(t *testing.T) {
 	if limited.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(text), "write output") {
 		t.Errorf("got %v and %s, want code 1 and the reason", err, text)
 	}
-	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
-		t.Fatalf("got %+v, want code 3", got)
+	if got := runOnce(t, nil, args...); got.code != exitDone {
+		t.Fatalf("got %+v, want code 0", got)
 	}
 	expected, err := os.ReadFile(want)
 	if err != nil {

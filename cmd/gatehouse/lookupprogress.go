@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"golang.org/x/sys/unix"
 
 	"gatehouse/cmd/gatehouse/bulk"
 )
@@ -34,9 +37,13 @@ func outageNotice(stderr io.Writer) func(failing time.Duration, cause error) {
 
 // showProgress shows how far a lookup is, until stop is called.
 func showProgress(p *program, config *bulk.Config) (stop func()) {
+	width := 20
+	if columns(p.stderr) < 80 {
+		width = 5
+	}
 	bar := progressbar.NewOptions64(config.Input.Size(), // -1 = unknown: no bar
 		progressbar.OptionSetWriter(p.stderr), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetWidth(width), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
 		progressbar.OptionSetSpinnerChangeInterval(0)) // no goroutine of its own
 	progress := progress{began: time.Now(), from: config.From, input: config.Input}
@@ -53,7 +60,7 @@ func showProgress(p *program, config *bulk.Config) (stop func()) {
 				return
 			}
 			text, done := progress.describe(time.Now(), config.Counts)
-			bar.Describe(text)
+			bar.Describe(fitted(text, columns(p.stderr)-width-len(" 100% || ")-1))
 			_ = bar.Set64(done)
 		}
 	}()
@@ -61,6 +68,24 @@ func showProgress(p *program, config *bulk.Config) (stop func()) {
 		close(done)
 		<-ended
 	}
+}
+
+// columns returns the width of a terminal, or 80 if that is not known.
+func columns(terminal io.Writer) int {
+	if f, ok := terminal.(*os.File); ok {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+			return int(size.Col)
+		}
+	}
+	return 80
+}
+
+// fitted returns as many of the figures of text, which commas separate, as fit a width.
+func fitted(text string, width int) string {
+	for len(text) > max(0, width) {
+		text = text[:max(0, strings.LastIndex(text, ", "))]
+	}
+	return text
 }
 
 // progress is what the display of a lookup depends on.

@@ -129,7 +129,7 @@ func (p *Provider) result(places []place, addr netip.Addr, prefix netip.Prefix,
 // merge merges the records of all files. It ignores a damaged record, but if no other file has one,
 // the error is errUnreachable.
 func (p *Provider) merge(places []place) (all record, err *geo.Error) {
-	err = errNotFound
+	err = errNoLocation
 	found := false
 	var r record // of one file after the other: the decoder lets it escape to the heap
 	for i := range places {

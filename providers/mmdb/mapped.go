@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/oschwald/maxminddb-golang/v2"
@@ -113,4 +114,14 @@ func (m *Mapped) Answer(addr netip.Addr, at Offsets, prefix netip.Prefix, now ti
 		places = append(places, place{file: f, offset: at[i]})
 	}
 	return m.p.result(places, addr, prefix, now)
+}
+
+// Describe returns the type, the build time and the size of each file.
+func (m *Mapped) Describe() string {
+	var all []string
+	for i, f := range m.p.files.Load().files {
+		all = append(all, fmt.Sprintf("%s of %s with %d bytes", f.reader.Metadata.DatabaseType,
+			f.reader.Metadata.BuildTime().UTC().Format(time.RFC3339), m.began[i].Size()))
+	}
+	return strings.Join(all, ", ")
 }

@@ -165,5 +165,6 @@ func (p *Provider) answer(ctx context.Context, q geo.Query) geo.Answer {
 
 var (
 	errNotFound    = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}
+	errNoLocation  = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNoLocation}
 	errUnreachable = &geo.Error{Code: geo.CodeProviderUnreachable}
 )

@@ -58,8 +58,8 @@ func TestAddressInOneFileOnly(t *testing.T) {
 	if got.Err != nil || got.Result != want {
 		t.Errorf("got %+v, error %v, want %+v", got.Result, got.Err, want)
 	}
-	wantError(t, single(t, p, "9.9.9.9"), geo.CodeInvalidQuery, geo.ReasonNotFound)
-	wantError(t, single(t, p, "2620:fe::fe"), geo.CodeInvalidQuery, geo.ReasonNotFound)
+	wantError(t, single(t, p, "9.9.9.9"), geo.CodeInvalidQuery, geo.ReasonNoLocation)
+	wantError(t, single(t, p, "2620:fe::fe"), geo.CodeInvalidQuery, geo.ReasonNoLocation)
 }
 
 func TestDatabaseTypes(t *testing.T) {
@@ -209,7 +209,7 @@ func TestIPv6QueryInIPv4File(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v4.mmdb")
 	writeIPv4Only(t, path, "2.125.160.0/24")
 	p := open(t, mmdb.Config{}, path)
-	wantError(t, single(t, p, "2a02:ffc0::1"), geo.CodeInvalidQuery, geo.ReasonNotFound)
+	wantError(t, single(t, p, "2a02:ffc0::1"), geo.CodeInvalidQuery, geo.ReasonNoLocation)
 	wantCity(t, p, "2.125.160.1", "Boxford")
 }
 

@@ -62,7 +62,7 @@ func TestDomains(t *testing.T) {
 		{domain: "private.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
 		{domain: "looped.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
 		{domain: "linked.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
-		{domain: "unknown.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
+		{domain: "unknown.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNoLocation},
 		{domain: "absent.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
 		{domain: "down.example.com", code: geo.CodeProviderUnreachable},
 		{domain: "down6.example.com", code: geo.CodeProviderUnreachable},

@@ -130,9 +130,6 @@ func (s *Files) record(addr netip.Addr, key recordKey, now time.Time) *Record {
 	if err != nil {
 		return s.plan.failure(problem{code: string(geo.CodeProviderUnreachable)})
 	}
-	if !s.plan.details {
-		v.Del("data")
-	}
 	return s.plan.record(v)
 }
 
@@ -175,3 +172,6 @@ func (s *Files) resolve(ctx context.Context,
 	}
 	return found, g.Wait()
 }
+
+// Data says what the answers come from: the type, the build time and the size of each file.
+func (s *Files) Data() string { return s.files.Describe() }

@@ -17,11 +17,12 @@ import (
 type Input struct {
 	file   *os.File // nil = not a regular file
 	raw    counter
-	text   counter   // of raw, decompressed
-	stream io.Reader // of text
-	plain  bool      // text has the bytes of raw
-	bom    int64     // length of the byte order mark
-	head   []byte    // some bytes of the beginning
+	text   counter     // of raw, decompressed
+	stream io.Reader   // of text
+	plain  bool        // text has the bytes of raw
+	bom    int64       // length of the byte order mark
+	head   []byte      // some bytes of the beginning
+	opened os.FileInfo // of the regular file, when it was opened
 }
 
 // The beginnings of compressed files.
@@ -68,7 +69,7 @@ func NewInput(r io.Reader) (*Input, error) {
 	in := &Input{}
 	if f, ok := r.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			in.file = f
+			in.file, in.opened = f, info
 		}
 	}
 	return in, in.open(r)
@@ -91,7 +92,7 @@ func (in *Input) open(r io.Reader) error {
 		in.stream, in.plain = stream, true
 	}
 	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
+		return cutOff(err)
 	}
 	head, in.stream, err = peek(in.stream)
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
@@ -99,7 +100,7 @@ func (in *Input) open(r io.Reader) error {
 			" zstd -dc --long=31 does")
 	}
 	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
+		return cutOff(err)
 	}
 	in.text.reset(in.stream)
 	in.stream, in.bom, in.head = &in.text, 0, bytes.Clone(head)
@@ -113,6 +114,14 @@ func (in *Input) open(r io.Reader) error {
 		_, err = io.CopyN(io.Discard, in.stream, in.bom)
 	}
 	return err
+}
+
+// cutOff returns the error of a decompression, and says so if the file is cut off.
+func cutOff(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the compressed file is cut off: the rows before its end are written")
+	}
+	return fmt.Errorf("decompress: %w", err)
 }
 
 // peek returns the first bytes of r, and a reader of all of it.

@@ -33,6 +33,7 @@ type Layout struct {
 	Separator byte   // of the cells of CSV; 0 = a comma
 	Column    string // name or number, from 1; "" = the only one
 	NoHeader  bool   // the first row of CSV or TSV is data; other inputs get no header written
+	KeepLines bool   // each row of a text has its line as a field
 	Field     string // path of the field of an object, with dots, or its name
 
 	names  []string // of the columns, from the header; nil = none
@@ -188,6 +189,7 @@ type lookup struct {
 	in      int    // number of the row in the chunk
 	row     []byte // as it is written again; nil for lines and texts
 	query   []byte
+	line    []byte  // of a text
 	record  *Record // of a problem, which needs no answer; nil = none
 	index   int     // of the query among those of the chunk
 	missing int     // cells fewer than in the header
@@ -218,7 +220,7 @@ func (r *reader) lookups(dst []lookup, c *chunk) []lookup {
 		case Text:
 			r.found = extract(r.found[:0], row)
 			for _, query := range r.found {
-				dst = append(dst, lookup{in: i, query: query})
+				dst = append(dst, lookup{in: i, query: query, line: trimLineEnd(row)})
 			}
 		case Lines:
 			dst = append(dst, lookup{in: i, query: bytes.TrimSpace(row)})
@@ -277,9 +279,9 @@ func (r *reader) object(i int, row []byte) lookup {
 		v.Del(result)
 		l.row = v.MarshalTo(nil)
 	}
-	text := v.Get(r.path...)
+	text := last(v, r.path...)
 	if text == nil {
-		text = v.Get(r.Field) // a name with dots
+		text = last(v, r.Field) // a name with dots
 	}
 	if text == nil || text.Type() != fastjson.TypeString {
 		l.record = r.plan.failure(*noField)
@@ -289,6 +291,23 @@ func (r *reader) object(i int, row []byte) lookup {
 	r.arena = append(r.arena, text.GetStringBytes()...)
 	l.query = r.arena[from:]
 	return l
+}
+
+// last returns the member at a path: of members with one name, the last.
+func last(v *fastjson.Value, path ...string) *fastjson.Value {
+	for _, name := range path {
+		object := v.GetObject()
+		if v == nil || object == nil {
+			return nil
+		}
+		v = nil
+		object.Visit(func(key []byte, member *fastjson.Value) {
+			if string(key) == name {
+				v = member
+			}
+		})
+	}
+	return v
 }
 
 // writer renders rows.
@@ -310,6 +329,9 @@ func (w *writer) header(dst, header []byte) []byte {
 		dst = w.cells(dst, header, 0)
 	}
 	taken := map[string]bool{}
+	if w.KeepLines {
+		dst = w.name(append(dst, w.outComma()), taken, "line")
+	}
 	for _, name := range w.names {
 		taken[name] = true
 	}
@@ -362,6 +384,9 @@ func (w *writer) row(dst []byte, l *lookup, a Answer) []byte {
 	if w.comma() != 0 {
 		dst = w.cells(dst, l.row, l.missing)
 	}
+	if w.KeepLines {
+		dst = w.plan.appendCell(append(dst, w.outComma()), view(l.line))
+	}
 	dst = w.plan.appendCells(dst, w.outComma(), l.query, a)
 	return append(w.withoutComma(dst, from), lineEnd(l.row)...)
 }
@@ -376,7 +401,7 @@ func (w *writer) withoutComma(dst []byte, from int) []byte {
 
 // keepsCells reports whether the output has the form of the input.
 func (w *writer) keepsCells() bool {
-	return !w.plan.format.isJSON() && w.comma() == w.outComma()
+	return !w.plan.format.isJSON() && w.comma() == w.outComma() && !w.plan.Safe
 }
 
 // cells appends the cells of a row, byte for byte if the output has the input's form.
@@ -417,6 +442,8 @@ func (w *writer) object(dst []byte, l *lookup, a Answer) []byte {
 			dst = append(geo.AppendQuoted(dst, name), ':')
 			dst = geo.AppendQuoted(dst, view(all.text()))
 		}
+	case w.KeepLines:
+		dst = geo.AppendQuoted(append(dst, `{"line":`...), view(l.line))
 	default:
 		return w.plan.appendObject(dst, l.query, a)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -36,8 +37,10 @@ func (f Format) hasRows(input Kind) bool {
 // Record is what several queries may have in common: a result without its query and address, or an
 // error. It is rendered once and immutable.
 type Record struct {
-	failed bool
-	code   string // of an error
+	failed  bool
+	unknown bool   // failed only because the source has no data about the address
+	special bool   // failed because the address is private or reserved
+	code    string // of an error
 	// text has the members of the JSON object, each with a comma before it, or the fields in the form
 	// of the output, one after the other.
 	text  []byte
@@ -89,6 +92,12 @@ type Plan struct {
 	whole   bool // a JSON object has all members
 	direct  bool // all fields are cells with a shorter way
 	details bool // a field is a member that a server adds with details=1
+	sourced bool // a field depends on the source, which a server adds with details=1
+
+	Comma byte // another separator of the output than a comma or a semicolon; 0 = none
+
+	// Safe writes a quote before texts that a spreadsheet takes for formulas. It is set before use.
+	Safe bool
 
 	summary  *Summary // counts the answers instead of writing rows; nil = rows are written
 	failures sync.Map // problem → *Record
@@ -129,7 +138,8 @@ func paths() (all map[string][]string, groups map[string][]string) {
 }
 
 // NewPlan returns the plan for fields by name, by path such as data.prefix, or by the name of an
-// object, which stands for its members. Without names, JSON has the whole answer, and other formats
+// object, which stands for its members. A name such as country=from writes the field with another name.
+// Without names, JSON has the whole answer, and other formats
 // have the standard fields. The query comes first if the output lacks the rows of the input.
 func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
@@ -146,27 +156,47 @@ func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 			wanted = append(wanted, name)
 		}
 	}
-	if !p.whole && !format.hasRows(input) && !slices.Contains(wanted, "query") {
+	if !p.whole && !format.hasRows(input) && !slices.ContainsFunc(wanted, isQuery) {
 		wanted = append([]string{"query"}, wanted...)
 	}
 	for _, name := range wanted {
+		name, renamed, isRenamed := strings.Cut(name, "=")
+		name, renamed = strings.TrimSpace(name), strings.TrimSpace(renamed)
 		f := field{name: name, path: known[name]}
+		if isRenamed {
+			f.name = renamed
+		}
 		switch {
 		case f.path == nil:
 			return nil, unknownField(name, known, groups)
+		case isRenamed && (renamed == "" || renamed == "error" || name == "error"):
+			return nil, fmt.Errorf("%q cannot be renamed to %q: error keeps its name, and no other has it",
+				name, renamed)
 		case name == "error":
 			continue // every row has it
-		case slices.ContainsFunc(p.fields, func(f field) bool { return f.name == name }):
+		case slices.ContainsFunc(p.fields, func(has field) bool {
+			return has.name == f.name && slices.Equal(has.path, f.path)
+		}):
 			continue
+		case slices.ContainsFunc(p.fields, func(has field) bool { return has.name == f.name }):
+			return nil, fmt.Errorf("two fields have the name %q", f.name)
 		}
 		f.own = max(0, slices.Index([]string{"", "query", "ip", "ipVersion"}, name))
 		f.get = members[strings.Join(f.path, ".")]
 		p.fields = append(p.fields, f)
 		p.details = p.details || f.path[0] == "data"
+		p.sourced = p.sourced || f.path[0] == "flags"
 	}
+	p.sourced = p.sourced || p.details || p.whole
 	p.direct = !format.isJSON() &&
 		!slices.ContainsFunc(p.fields, func(f field) bool { return f.get == nil && f.own == 0 })
 	return p, nil
+}
+
+// isQuery reports whether a field is the query, perhaps with another name.
+func isQuery(field string) bool {
+	name, _, _ := strings.Cut(field, "=")
+	return strings.TrimSpace(name) == "query"
 }
 
 // unknownField returns an error that lists the fields.
@@ -186,16 +216,26 @@ func (p *Plan) record(v *fastjson.Value) *Record {
 	r := &Record{failed: !v.GetBool("ok")}
 	if r.failed {
 		r.code = cmp.Or(string(v.GetStringBytes("error")), "unknown")
+		switch reason := geo.Reason(v.GetStringBytes("reason")); reason {
+		case geo.ReasonNoLocation:
+			r.code, r.unknown = string(reason), true
+			v.Set("error", fastjson.MustParse(`"no_location"`))
+		case geo.ReasonPrivateRange, geo.ReasonReservedRange:
+			r.special = true
+		}
 	}
 	var buf [1024]byte
 	text := buf[:0]
+	if !r.failed && p.summary == nil {
+		forget(v)
+	}
 	switch {
 	case p.summary != nil:
 		r.facts = factsOf(v)
 	case p.whole:
 		v.GetObject().Visit(func(name []byte, member *fastjson.Value) {
 			switch string(name) {
-			case "ok", "query", "ip", "ipVersion", "retry_after":
+			case "ok", "query", "ip", "ipVersion", "retry_after", "data":
 			default:
 				text = append(geo.AppendQuoted(append(text, ','), string(name)), ':')
 				text = member.MarshalTo(text)
@@ -254,6 +294,9 @@ func (p *Plan) appendValue(dst []byte, v *fastjson.Value) []byte {
 
 // appendCell appends a cell of CSV or TSV.
 func (p *Plan) appendCell(dst []byte, s string) []byte {
+	if p.Safe && isFormula(s) {
+		s = "'" + s
+	}
 	if p.format == TSV {
 		for i := range len(s) {
 			if s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
@@ -264,10 +307,19 @@ func (p *Plan) appendCell(dst []byte, s string) []byte {
 		}
 		return dst
 	}
-	if !needsQuotes(s) {
+	if !needsQuotes(s) && (p.Comma == 0 || strings.IndexByte(s, p.Comma) < 0) {
 		return append(dst, s...)
 	}
 	return appendQuotedCell(dst, s)
+}
+
+// isFormula reports whether a spreadsheet takes a text for a formula. A number is none.
+func isFormula(s string) bool {
+	if s == "" || strings.IndexByte("=+-@\t\r", s[0]) < 0 {
+		return false
+	}
+	_, err := strconv.ParseFloat(s, 64)
+	return err != nil
 }
 
 // appendQuotedCell appends a quoted cell of CSV.
@@ -335,9 +387,9 @@ func (p *Plan) appendObject(dst, query []byte, a Answer) []byte {
 		case ownQuery:
 			dst = geo.AppendQuoted(dst, view(query))
 		case ownIP:
-			dst = geo.AppendQuoted(dst, ipText(a.IP))
+			dst = appendTextOrNull(dst, ipText(a.IP))
 		case ownVersion:
-			dst = geo.AppendQuoted(dst, version(a.IP))
+			dst = appendTextOrNull(dst, version(a.IP))
 		default:
 			dst = append(dst, a.Record.field(i)...)
 		}
@@ -348,6 +400,13 @@ func (p *Plan) appendObject(dst, query []byte, a Answer) []byte {
 		return append(dst, '}')
 	}
 	return append(bytes.TrimSuffix(dst, []byte{','}), '}')
+}
+
+func appendTextOrNull(dst []byte, s string) []byte {
+	if s == "" {
+		return append(dst, "null"...)
+	}
+	return geo.AppendQuoted(dst, s)
 }
 
 func ipText(ip netip.Addr) string {

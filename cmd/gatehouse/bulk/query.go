@@ -3,6 +3,7 @@ package bulk
 import (
 	"bytes"
 	"net/netip"
+	"strconv"
 	"strings"
 	"unsafe"
 )
@@ -27,7 +28,7 @@ func host(text string) string {
 	return text
 }
 
-// isPort reports whether s is "" or a colon with one to five digits.
+// isPort reports whether s is "" or a colon with a number of a port.
 func isPort(s string) bool {
 	if s == "" {
 		return true
@@ -37,7 +38,11 @@ func isPort(s string) bool {
 			return false
 		}
 	}
-	return s[0] == ':' && len(s) > 1 && len(s) <= 6
+	if s[0] != ':' || len(s) < 2 || len(s) > 6 {
+		return false
+	}
+	_, err := strconv.ParseUint(s[1:], 10, 16)
+	return err == nil
 }
 
 // inAddress marks the bytes of addresses, and those that make a word of what is beside one.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,24 +36,41 @@ type Config struct {
 	Workers int // chunks in work at a time
 	MaxRows int // of a chunk
 
-	MaxErrors  int64                // failed rows after which one more ends the run; -1 = any number
+	MaxErrors  int64                // errors after which one more ends the run; -1 = any number
 	From       Position             // optional: where an earlier run stopped
 	Checkpoint func(Position) error // optional: called about every 200 ms, and at the end
 	Counts     *Counts              // optional: for a display of the progress
+	Header     *string              // optional: the header that the outputs of several inputs share
+	More       bool                 // rows of another input follow: the output does not end
 }
 
 // Position is how far a run has come.
 type Position struct {
-	Input  int64 `json:"input"`  // offset after the last row, in the decompressed input
-	Output int64 `json:"output"` // bytes of these rows and of what was written before them
-	Rows   int64 `json:"rows"`   // rows written
-	Failed int64 `json:"failed"` // of them, those with an error
+	Input   int64 `json:"input"`   // offset after the last row, in the decompressed input
+	Output  int64 `json:"output"`  // bytes of these rows and of what was written before them
+	Rows    int64 `json:"rows"`    // rows written
+	Failed  int64 `json:"failed"`  // of them, those with an error
+	Unknown int64 `json:"unknown"` // of them, those without a location
+
+	// Whole is where the first row began that ended only because the input did.
+	Whole Mark `json:"whole"`
+}
+
+// Mark is a Position that may not be known.
+type Mark struct {
+	Known   bool  `json:"known"`
+	Input   int64 `json:"input"`
+	Output  int64 `json:"output"`
+	Rows    int64 `json:"rows"`
+	Failed  int64 `json:"failed"`
+	Unknown int64 `json:"unknown"`
 }
 
 // Counts are figures of a run. They may be read while it runs.
 type Counts struct {
 	Rows, Failed atomic.Int64
 	Input        atomic.Int64 // offset after the last row, in the decompressed input
+	Errors       atomic.Int64 // failed rows of this command, without private and reserved addresses
 	Misses       atomic.Int64 // queries whose answers were not known from before
 }
 
@@ -63,21 +82,24 @@ const checkpointEvery = 200 * time.Millisecond
 // job is a chunk on its way from the splitter to the output.
 type job struct {
 	chunk
-	number   int64 // in the order of the input
-	lookups  []lookup
-	queries  []geo.Query
-	answers  []Answer
-	out      []byte
-	failures []extent // up to and with each row of the input that failed
-	done     chan struct{}
+	number  int64 // in the order of the input
+	lookups []lookup
+	queries []geo.Query
+	answers []Answer
+	out     []byte
+	errors  []extent // up to and with each row of the input that counts for MaxErrors
+	all     extent   // all of it
+	done    chan struct{}
 }
 
 // extent is how far a part of a chunk goes from its beginning.
 type extent struct {
-	in     int // number of the last row of the input
-	rows   int // of the output
-	failed int // of them
-	out    int // bytes of the output
+	in   int // number of the last row of the input
+	rows int // of the output
+	out  int // bytes of the output
+
+	failed, unknown int // of the rows
+	errors          int // of those that failed, not for a private or reserved address
 }
 
 // Run looks up the rows of the input and writes them in their order. It returns how far it came,
@@ -96,6 +118,9 @@ func Run(ctx context.Context, c Config) (Position, error) {
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
 	r.Counts.Input.Store(r.pos.Input)
+	if bytes.HasSuffix(header, []byte{'\n'}) {
+		r.pos.Input = max(r.pos.Input, s.offset)
+	}
 	if c.From.Input > 0 {
 		if err := c.Input.seek(c.From.Input); err != nil {
 			return c.From, fmt.Errorf("read input: %w", err)
@@ -103,9 +128,11 @@ func Run(ctx context.Context, c Config) (Position, error) {
 		s = &splitter{input: c.Input.stream, comma: s.comma, maxRows: s.maxRows,
 			offset: c.From.Input}
 	}
-	r.begin(header)
+	if err := r.begin(header); err != nil {
+		return c.From, err
+	}
 	err = r.pump(ctx, s)
-	if err == nil {
+	if err == nil && !c.More {
 		err = r.end()
 	}
 	if c.Checkpoint != nil {
@@ -124,11 +151,21 @@ type run struct {
 }
 
 // begin prepares what comes before the rows.
-func (r *run) begin(header []byte) {
-	if r.From.Input > 0 || r.Plan.summary != nil {
-		return
+func (r *run) begin(header []byte) error {
+	if r.Plan.summary != nil {
+		return nil
 	}
 	w := writer{&r.Layout, r.Plan}
+	if head := strings.TrimSpace(string(w.header(nil, header))); r.Header != nil && head != "" {
+		if *r.Header != "" && *r.Header != head {
+			return &HeaderError{fmt.Sprintf("the output has the header %q, and with this file it would be %q:"+
+				" look it up into another output, or use --format ndjson", *r.Header, head)}
+		}
+		*r.Header = head
+	}
+	if r.From.Rows > 0 {
+		return nil
+	}
 	if r.Input.bom > 0 && w.keepsCells() {
 		r.head = append(r.head, magicUTF8...)
 	}
@@ -136,6 +173,7 @@ func (r *run) begin(header []byte) {
 	if r.Plan.format == JSON {
 		r.head = append(r.head, '[')
 	}
+	return nil
 }
 
 // end writes what comes after the rows. The position does not count it, so that a run which goes
@@ -201,6 +239,9 @@ func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job)
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
+			if errors.Is(err, io.ErrUnexpectedEOF) && !r.Input.plain {
+				err = cutOff(err)
+			}
 			return fmt.Errorf("read input: %w", err)
 		}
 		j.number, j.done = number, make(chan struct{})
@@ -240,9 +281,14 @@ func (r *run) addQuery(j *job, l *lookup) {
 	if l.record != nil {
 		return
 	}
-	q, err := geo.ParseQuery(host(view(l.query)))
+	text := host(view(l.query))
+	q, err := geo.ParseQuery(text)
 	if err != nil {
-		l.record = r.Plan.failure(problemOf(err))
+		p := problemOf(err)
+		if _, err := netip.ParsePrefix(text); err == nil {
+			p.message = "This is a prefix: look up one of its addresses."
+		}
+		l.record = r.Plan.failure(p)
 		return
 	}
 	l.index = len(j.queries)
@@ -260,36 +306,43 @@ func (j *job) answer(l *lookup) Answer {
 // render renders the rows of a chunk.
 func (r *run) render(j *job) {
 	w := writer{&r.Layout, r.Plan}
-	j.out, j.failures = j.out[:0], j.failures[:0]
-	failed, before := 0, 0 // before: at the last row of the input that failed
+	j.out, j.errors = j.out[:0], j.errors[:0]
+	var sum extent
+	before := 0 // errors at the last row of the input that had one
 	for i := range j.lookups {
 		l := &j.lookups[i]
 		a := j.answer(l)
 		if r.Plan.summary == nil {
 			j.out = w.row(j.out, l, a)
 		}
-		if a.Record.failed {
-			failed++
+		switch {
+		case a.Record.unknown:
+			sum.unknown++
+		case a.Record.failed:
+			sum.failed++
+			if !a.Record.special {
+				sum.errors++
+			}
 		}
+		sum.in, sum.rows, sum.out = l.in, i+1, len(j.out)
 		last := i+1 == len(j.lookups) || j.lookups[i+1].in != l.in
-		if last && failed > before {
-			j.failures = append(j.failures, extent{l.in, i + 1, failed, len(j.out)})
-			before = failed
+		if last && sum.errors > before {
+			j.errors = append(j.errors, sum)
+			before = sum.errors
 		}
 	}
+	j.all = sum
+	j.all.in = len(j.ends) - 1
 }
 
-// part returns what to write of a chunk: all of it, or up to the row that is one failure too many.
+// part returns what to write of a chunk: all of it, or up to the row that is one error too many.
 func (r *run) part(j *job) (part extent, tooMany bool) {
-	failed := r.pos.Failed - r.From.Failed
-	part = extent{in: len(j.ends) - 1, rows: len(j.lookups), out: len(j.out)}
-	for _, e := range j.failures {
-		if r.MaxErrors >= 0 && failed+int64(e.failed) > r.MaxErrors {
+	for _, e := range j.errors {
+		if r.MaxErrors >= 0 && r.Counts.Errors.Load()+int64(e.errors) > r.MaxErrors {
 			return e, true
 		}
-		part.failed = e.failed
 	}
-	return part, false
+	return j.all, false
 }
 
 // finish writes a chunk, up to the row that is one failure too many.
@@ -299,13 +352,16 @@ func (r *run) finish(j *job) error {
 	if r.pos.Rows == 0 && r.Plan.format == JSON {
 		out = bytes.TrimPrefix(out, []byte{','}) // of the first object of an array
 	}
-	if len(r.head) > 0 {
+	if j.open && !r.pos.Whole.Known {
+		r.pos.Whole = Mark{true, r.pos.Input, r.pos.Output, r.pos.Rows, r.pos.Failed, r.pos.Unknown}
+	}
+	if part.rows > 0 && len(r.head) > 0 {
 		out = append(r.head, out...)
+		r.head = nil
 	}
 	if err := r.write(out); err != nil {
 		return err
 	}
-	r.head = nil
 	if r.Plan.summary != nil {
 		for i := range j.lookups[:part.rows] {
 			r.Plan.summary.add(j.answer(&j.lookups[i]))
@@ -314,6 +370,8 @@ func (r *run) finish(j *job) error {
 	r.pos.Input = j.at[part.in]
 	r.pos.Rows += int64(part.rows)
 	r.pos.Failed += int64(part.failed)
+	r.pos.Unknown += int64(part.unknown)
+	r.Counts.Errors.Add(int64(part.errors))
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
 	r.Counts.Input.Store(r.pos.Input)

@@ -18,6 +18,7 @@ type chunk struct {
 	ends []int            // end of each row in data, after its line end
 	bad  map[int]*problem // rows that cannot be read, by number
 	at   []int64          // offset in the input of the end of each row
+	open bool             // its row has no end yet, which may be written later
 }
 
 // row returns the row with a number, with its line end.
@@ -28,7 +29,10 @@ func (c *chunk) row(i int) []byte {
 	return c.data[c.ends[i-1]:c.ends[i]]
 }
 
-func (c *chunk) reset() { c.data, c.ends, c.at, c.bad = c.data[:0], c.ends[:0], c.at[:0], nil }
+func (c *chunk) reset() {
+	c.data, c.ends, c.at, c.bad = c.data[:0], c.ends[:0], c.at[:0], nil
+	c.open = false
+}
 
 func (c *chunk) add(row []byte, p *problem, at int64) {
 	if p != nil {
@@ -73,7 +77,7 @@ func (s *splitter) next(c *chunk) error {
 }
 
 // take moves one row to c and reports whether there was a whole one. A row with broken quotes ends
-// with its line.
+// with its line. A row that ends only because the input does begins a chunk of its own.
 func (s *splitter) take(c *chunk) bool {
 	rest, atEnd := s.buf[s.pos:], errors.Is(s.err, io.EOF)
 	line := bytes.IndexByte(rest, '\n') + 1
@@ -84,18 +88,21 @@ func (s *splitter) take(c *chunk) bool {
 	case atEnd:
 		line = len(rest)
 	}
-	n := line
+	n, open := line, atEnd && !bytes.HasSuffix(known, []byte{'\n'})
 	var p *problem
 	if s.comma != 0 && bytes.IndexByte(known, '"') >= 0 {
 		var broken bool
 		n, broken = quotedRow(rest, s.comma, atEnd)
 		if broken || n == 0 && (atEnd || len(rest) > maxRow) {
-			n, p = line, badQuotes
+			n, p, open = line, badQuotes, open || atEnd && !broken
+		} else {
+			open = atEnd && n == len(rest) && !bytes.HasSuffix(rest, []byte{'\n'})
 		}
 	}
-	if n == 0 {
+	if n == 0 || open && len(c.ends) > 0 {
 		return false
 	}
+	c.open = open
 	s.pos += n
 	s.offset += int64(n)
 	if n > maxRow {
@@ -162,7 +169,8 @@ func quotedCell(data []byte, i int) int {
 
 // skip passes over a row of more than maxRow bytes.
 func (s *splitter) skip(c *chunk) error {
-	for found := false; !found; {
+	found := false
+	for !found {
 		s.offset += int64(len(s.buf) - s.pos)
 		s.buf, s.pos = s.buf[:0], 0
 		if s.err != nil {
@@ -179,6 +187,7 @@ func (s *splitter) skip(c *chunk) error {
 		return s.err
 	}
 	c.add(nil, badLength, s.offset)
+	c.open = !found
 	return nil
 }
 

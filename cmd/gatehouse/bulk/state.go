@@ -14,57 +14,174 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // State is the file that lets a command go on where an earlier one stopped. It is replaced as a
-// whole, after the output that it counts has reached the disk.
+// whole, after the output that it counts has reached the disk. No other command can use it until it
+// is closed.
 type State struct {
 	path   string
+	lock   *os.File // the file at path, locked
 	output *os.File
 	file   stateFile
+	input  *Input     // of the last Begin
+	at     *inputFile // likewise
 }
 
 type stateFile struct {
-	Version  int               `json:"version"`
-	Command  map[string]string `json:"command"` // options that change the output
-	Head     int64             `json:"head"`    // bytes of the input that Sum is of
-	Sum      string            `json:"sum"`     // SHA-256
-	Position Position          `json:"position"`
-	Done     bool              `json:"done"`
+	Version int               `json:"version"`
+	Command map[string]string `json:"command"` // options that change the output
+	Data    string            `json:"data"`    // what the answers come from
+	Header  string            `json:"header"`  // of the output
+	Output  int64             `json:"output"`  // bytes
+	Rows    int64             `json:"rows"`
+	Failed  int64             `json:"failed"`
+	Unknown int64             `json:"unknown"`
+	End     string            `json:"end"`   // sum of the end of the output
+	Whole   *wholeFile        `json:"whole"` // of an output that is done; nil = it is not
+	Inputs  []*inputFile      `json:"inputs"`
+}
+
+// wholeFile is an output with what comes after the last row.
+type wholeFile struct {
+	Size int64  `json:"size"`
+	End  string `json:"end"`
+}
+
+// inputFile is how far the rows of one input are written.
+type inputFile struct {
+	Name     string    `json:"name"`
+	Head     int64     `json:"head"` // bytes of the beginning that Sum is of
+	Sum      string    `json:"sum"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	Position Position  `json:"position"`
+	End      string    `json:"end"`    // sum of the bytes before the position, unless compressed
+	Output   int64     `json:"output"` // bytes of the output after its last row
+	Done     bool      `json:"done"`
 }
 
 const (
-	stateVersion = 1
-	headSize     = 64 << 10
+	stateVersion = 2
+	sumSize      = 64 << 10 // bytes of a file that a sum is of
 )
 
-// OpenState reads the state at path, or begins a new one. It returns an error if the state belongs
-// to another command or input, or if another command writes to the output. Both files must be regular
-// files. The output is cut back to what the state counts, and is at its end.
-func OpenState(path string, command map[string]string, in *Input, output *os.File) (*State, error) {
-	s := &State{path: path, output: output}
-	err := syscall.Flock(int(output.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // until it is closed
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.New("another command writes to the output")
+// Lock locks a regular file until it is closed. It returns an error if another command has the lock.
+func Lock(f *os.File, what string) error {
+	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case err == nil, errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.ENOTSUP),
+		errors.Is(err, syscall.ENOSYS): // a file system without locks
+		return nil
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return fmt.Errorf("another command writes to the %s %s: wait for its end, or name another file",
+			what, f.Name())
+	default:
+		return fmt.Errorf("lock the %s %s: %w", what, f.Name(), err)
 	}
-	for _, f := range []*os.File{in.file, output} {
-		if err := s.checkOther(f); err != nil {
-			return nil, err
+}
+
+// OpenState reads the state at path, or begins a new one. It returns an error if the state belongs
+// to another command, or if the output is not the one that it counts. The output must be a regular
+// file that is locked. data says what the answers come from; anyData accepts other data than before.
+func OpenState(path string, command map[string]string, data string, anyData bool,
+	output *os.File) (*State, error) {
+	s := &State{path: path, output: output}
+	if err := s.checkOther(output); err != nil {
+		return nil, err
+	}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if err := s.read(command, data, anyData); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open opens and locks the file at the path, which another command may replace meanwhile.
+func (s *State) open() error {
+	for {
+		f, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := Lock(f, "state"); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		mine, err := f.Stat()
+		is, gone := os.Stat(s.path)
+		if err == nil && gone == nil && os.SameFile(mine, is) {
+			s.lock = f
+			return nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
 		}
 	}
-	text, err := os.ReadFile(path)
+}
+
+// Close lets another command use the state.
+func (s *State) Close() error { return s.lock.Close() }
+
+func (s *State) read(command map[string]string, data string, anyData bool) error {
+	text, err := io.ReadAll(s.lock)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return s, s.begin(command, in)
 	case err != nil:
-		return nil, err
+		return err
+	case len(text) == 0:
+		s.file = stateFile{Version: stateVersion, Command: command, Data: data}
+		if s.file.Output, err = s.output.Seek(0, io.SeekEnd); err != nil {
+			return err
+		}
+		s.file.End, err = s.sum(s.output, s.file.Output)
+		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&s.file); err != nil || s.file.Version != stateVersion {
-		return nil, fmt.Errorf("%s is not a state of this command", path)
+		return fmt.Errorf("%s is not a state of this command", s.path)
 	}
-	return s, s.resume(command, in)
+	for _, name := range slices.Sorted(maps.Keys(command)) {
+		if was, is := s.file.Command[name], command[name]; was != is {
+			return fmt.Errorf("%s belongs to another command: %s was %q and is %q", s.path, name, was, is)
+		}
+	}
+	if s.file.Data != data && !anyData {
+		return fmt.Errorf("%s has rows from other data: it was %s and is %s; --allow-new-data goes on"+
+			" with the new data, and to begin again, remove the state and the output", s.path,
+			s.file.Data, data)
+	}
+	s.file.Data = data
+	return s.checkOutput()
+}
+
+// checkOutput returns an error if the output does not have what the state counts.
+func (s *State) checkOutput() error {
+	info, err := s.output.Stat()
+	if err != nil {
+		return err
+	}
+	const again = "; to begin again, remove both"
+	if info.Size() < s.file.Output {
+		return fmt.Errorf("the output has %d bytes, but %s counts %d: use --output, or >> instead of >"+
+			again, info.Size(), s.path, s.file.Output)
+	}
+	if end, err := s.sum(s.output, s.file.Output); err != nil || end != s.file.End {
+		return errors.Join(err, fmt.Errorf("the output was changed: its rows do not end as %s says"+again,
+			s.path))
+	}
+	if whole := s.file.Whole; whole != nil {
+		if info.Size() != whole.Size {
+			return fmt.Errorf("the output was changed: it has %d bytes, but had %d when it was done"+again,
+				info.Size(), whole.Size)
+		}
+		if end, err := s.sum(s.output, whole.Size); err != nil || end != whole.End {
+			return errors.Join(err, fmt.Errorf("the output was changed: it does not end as %s says"+again,
+				s.path))
+		}
+	}
+	return nil
 }
 
 // checkOther returns an error if the state would replace a file that is something else.
@@ -84,92 +201,205 @@ func (s *State) checkOther(other *os.File) error {
 // temporary returns the path of the file that takes the place of the state.
 func (s *State) temporary() string { return s.path + ".new" }
 
-// begin writes the first state, before any output.
-func (s *State) begin(command map[string]string, in *Input) (err error) {
-	s.file = stateFile{Version: stateVersion, Command: command}
-	if s.file.Sum, s.file.Head, err = in.sum(headSize); err != nil {
-		return err
-	}
-	if s.file.Position.Output, err = s.output.Seek(0, io.SeekEnd); err != nil {
-		return err
-	}
-	return s.write()
-}
-
-// resume checks that the command can go on, and cuts the output.
-func (s *State) resume(command map[string]string, in *Input) error {
-	for _, name := range slices.Sorted(maps.Keys(command)) {
-		if was, is := s.file.Command[name], command[name]; was != is {
-			return fmt.Errorf("%s belongs to another command: %s was %q and is %q", s.path, name,
-				was, is)
+// CheckNames returns an error if rows of an input are written that is not among names. One that is
+// done may have been removed.
+func (s *State) CheckNames(names []string) error {
+	for _, f := range s.file.Inputs {
+		_, err := os.Stat(f.Name)
+		if !slices.Contains(names, f.Name) && !(f.Done && errors.Is(err, fs.ErrNotExist)) {
+			return fmt.Errorf("%s belongs to another command: it has rows of %s, which --file does not name",
+				s.path, f.Name)
 		}
 	}
-	sum, head, err := in.sum(s.file.Head)
+	return nil
+}
+
+// Begin returns from where to read an input: it goes on with this input. done says that all of its
+// rows are written. The output is cut back to the rows that the state counts unless done.
+func (s *State) Begin(name string, in *Input) (from Position, done bool, err error) {
+	if err := s.checkOther(in.file); err != nil {
+		return Position{}, false, err
+	}
+	s.input, s.at = in, nil
+	for _, f := range s.file.Inputs {
+		if f.Name == name {
+			s.at = f
+		}
+	}
+	if s.at == nil {
+		s.at = &inputFile{Name: name}
+		if s.at.Sum, s.at.Head, err = in.sum(); err != nil {
+			return Position{}, false, err
+		}
+		s.file.Inputs = append(s.file.Inputs, s.at)
+	} else if err := s.resume(); err != nil {
+		return Position{}, false, err
+	}
+	s.at.Size, s.at.Modified = in.opened.Size(), in.opened.ModTime()
+	if s.at.Done && s.Done() {
+		return s.Position(), true, nil
+	}
+	s.at.Position = Position{Input: s.at.Position.Input, Output: s.file.Output, Rows: s.file.Rows,
+		Failed: s.file.Failed, Unknown: s.file.Unknown, Whole: s.at.Position.Whole}
+	s.file.Whole = nil
+	if in.plain {
+		if s.at.End, err = s.sum(in.file, s.at.Position.Input); err != nil {
+			return Position{}, false, err
+		}
+	}
+	if s.file.End, err = s.sum(s.output, s.file.Output); err != nil {
+		return Position{}, false, err
+	}
+	if err := s.write(); err != nil { // before any output
+		return Position{}, false, err
+	}
+	if err := s.output.Truncate(s.file.Output); err != nil {
+		return Position{}, false, err
+	}
+	_, err = s.output.Seek(0, io.SeekEnd)
+	return s.at.Position, s.at.Done, err
+}
+
+// resume checks that the input is the one of the earlier command, and finds where to go on.
+func (s *State) resume() error {
+	in, at := s.input, s.at
+	size, modified := in.opened.Size(), in.opened.ModTime()
+	again := "; to begin again, remove the state and the output"
+	sum, _, err := in.sumOf(at.Head)
 	if err != nil {
 		return err
 	}
-	if sum != s.file.Sum || head != s.file.Head || in.plain && in.Size() < s.file.Position.Input {
-		return fmt.Errorf("%s belongs to another input: the file has changed", s.path)
+	if sum != at.Sum || size < at.Position.Input && in.plain {
+		return fmt.Errorf("%s belongs to another input: the file %s has changed%s", s.path, at.Name, again)
 	}
-	if whole, err := in.endsRow(s.file.Position.Input); err != nil || !whole {
-		return errors.Join(err, fmt.Errorf("%s ends inside a row of the input, whose last row had no"+
-			" line end and has changed: to begin again, remove the state and the output", s.path))
+	if !in.plain && size != at.Size {
+		return fmt.Errorf("%s had %d bytes and has %d: what was added to a compressed file cannot be told"+
+			" from what was there; put the new rows into a file of their own and name it with another"+
+			" --file, or give the file decompressed%s", at.Name, at.Size, size, again)
 	}
-	size, err := s.output.Seek(0, io.SeekEnd)
-	switch {
-	case err != nil:
-		return err
-	case size < s.file.Position.Output:
-		return fmt.Errorf("the output has %d bytes, but %s counts %d: use --output, or >> instead of >;"+
-			" to begin again, remove both", size, s.path, s.file.Position.Output)
-	case s.file.Done && !in.hasGrown(s.file.Position.Input):
+	// The sums prove that a short file is the same.
+	covered := at.Head
+	if in.plain && at.Position.Input-sumSize <= at.Head {
+		covered = max(covered, at.Position.Input)
+	}
+	if size <= at.Size && size > covered && !modified.Equal(at.Modified) {
+		return fmt.Errorf("%s belongs to another input: %s was changed at %s without growing%s", s.path,
+			at.Name, modified.Format(time.DateTime), again)
+	}
+	if in.plain && at.Position.Input > 0 {
+		if end, err := s.sum(in.file, at.Position.Input); err != nil || end != at.End {
+			return errors.Join(err, fmt.Errorf("%s belongs to another input: rows of %s that are done have"+
+				" changed%s", s.path, at.Name, again))
+		}
+	}
+	if !in.hasGrown(at.Position.Input) {
 		return nil
 	}
-	s.file.Done = false
-	if err := s.output.Truncate(s.file.Position.Output); err != nil {
-		return err
+	at.Done = false
+	whole := at.Position.Whole
+	at.Position.Whole = Mark{}
+	if !whole.Known {
+		return nil
 	}
-	_, err = s.output.Seek(0, io.SeekEnd)
-	return err
+	if at.Output == s.file.Output {
+		at.Position.Input = whole.Input
+		s.file.Output, s.file.Rows = whole.Output, whole.Rows
+		s.file.Failed, s.file.Unknown = whole.Failed, whole.Unknown
+		return nil
+	}
+	if ended, err := in.endsRow(at.Position.Input); err != nil || !ended {
+		return errors.Join(err, fmt.Errorf("the last row of %s had no line end and has changed, but rows of"+
+			" other files come after it%s", at.Name, again))
+	}
+	return nil
 }
 
 // hasGrown reports whether rows were added after an offset. It does not know of compressed files.
 func (in *Input) hasGrown(offset int64) bool { return in.plain && in.Size() > offset }
 
-// endsRow reports whether an offset is after a whole row. The last row may have got its line end
-// later. It does not know of compressed files.
+// endsRow reports whether a line end comes after an offset.
 func (in *Input) endsRow(offset int64) (bool, error) {
-	if offset <= 0 || !in.hasGrown(offset) {
-		return true, nil
-	}
-	var around [2]byte // the last byte before the offset, and the first after it
-	_, err := in.file.ReadAt(around[:], offset-1)
-	return around[0] == '\n' || around[1] == '\n' || around[1] == '\r', err
+	var next [1]byte
+	_, err := in.file.ReadAt(next[:], offset)
+	return next[0] == '\n' || next[0] == '\r', err
 }
 
-// sum returns the SHA-256 of the first bytes of the file, and their number: at most limit.
-func (in *Input) sum(limit int64) (sum string, n int64, err error) {
+// sum returns the SHA-256 of the first bytes of the file, and their number.
+func (in *Input) sum() (sum string, n int64, err error) { return in.sumOf(sumSize) }
+
+func (in *Input) sumOf(limit int64) (sum string, n int64, err error) {
 	h := sha256.New()
 	n, err = io.Copy(h, io.NewSectionReader(in.file, 0, limit))
 	return hex.EncodeToString(h.Sum(nil)), n, err
 }
 
-// Position returns how far the earlier commands have come.
-func (s *State) Position() Position { return s.file.Position }
+// sum returns the SHA-256 of the last bytes of a file before an offset. The file may be open for
+// writing only.
+func (s *State) sum(f *os.File, offset int64) (string, error) {
+	readable, err := os.Open(fmt.Sprintf("/dev/fd/%d", f.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("--resume reads the end of %s: %w", f.Name(), err)
+	}
+	defer readable.Close()
+	h := sha256.New()
+	from := max(0, offset-sumSize)
+	if n, err := io.Copy(h, io.NewSectionReader(readable, from, offset-from)); err != nil || n < offset-from {
+		return "", errors.Join(err, fmt.Errorf("%s has become shorter", f.Name()))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
 
-// Done reports whether all rows of the input were written.
-func (s *State) Done() bool { return s.file.Done }
+// Position returns how far the earlier commands have come, without the place in an input.
+func (s *State) Position() Position {
+	return Position{Output: s.file.Output, Rows: s.file.Rows, Failed: s.file.Failed,
+		Unknown: s.file.Unknown}
+}
 
-// Save records a position once the output up to it is on the disk.
-func (s *State) Save(p Position, done bool) error {
+// Header is the header of the output, which all inputs must have; "" = not known yet.
+func (s *State) Header() *string { return &s.file.Header }
+
+// Save records a position in the input of Begin once the output up to it is on the disk. done says
+// that it has no more rows.
+func (s *State) Save(p Position, done bool) (err error) {
 	if err := s.output.Sync(); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
-	s.file.Position, s.file.Done = p, done
+	if p.Input > s.at.Position.Input {
+		s.at.Output = p.Output
+	}
+	s.at.Position, s.at.Done = p, done
+	s.file.Output, s.file.Rows, s.file.Failed, s.file.Unknown = p.Output, p.Rows, p.Failed, p.Unknown
+	if s.file.End, err = s.sum(s.output, p.Output); err != nil {
+		return err
+	}
+	if s.input.plain {
+		if s.at.End, err = s.sum(s.input.file, p.Input); err != nil {
+			return err
+		}
+	}
 	return s.write()
 }
 
-// write replaces the file.
+// Finish records that the output is done, with what comes after the last row.
+func (s *State) Finish() error {
+	if err := s.output.Sync(); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	info, err := s.output.Stat()
+	if err != nil {
+		return err
+	}
+	s.file.Whole = &wholeFile{Size: info.Size()}
+	if s.file.Whole.End, err = s.sum(s.output, info.Size()); err != nil {
+		return err
+	}
+	return s.write()
+}
+
+// Done reports whether the output was done and no row was written since.
+func (s *State) Done() bool { return s.file.Whole != nil }
+
+// write replaces the file, and locks the new one before others see it.
 func (s *State) write() (err error) {
 	defer func() {
 		if err != nil {
@@ -188,15 +418,17 @@ func (s *State) write() (err error) {
 		return err
 	}
 	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
+	if err = errors.Join(err, Lock(f, "state"), f.Sync()); err != nil {
+		return errors.Join(err, f.Close())
 	}
 	if err := os.Rename(s.temporary(), s.path); err != nil {
-		return err
+		return errors.Join(err, f.Close())
 	}
+	old := s.lock
+	s.lock = f
 	folder, err := os.Open(filepath.Dir(s.path))
 	if err != nil {
-		return err
+		return errors.Join(err, old.Close())
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(old.Close(), folder.Sync(), folder.Close())
 }

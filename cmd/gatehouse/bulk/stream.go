@@ -41,7 +41,7 @@ func (s *Server) post(ctx context.Context, batch []*question) reply {
 		body = append(append(body, q.query.String()...), '\n')
 	}
 	path := s.config.URL + "/api/stream"
-	if s.config.Plan.details {
+	if s.config.Plan.sourced {
 		path += "?details=1"
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Patience+answerTime)

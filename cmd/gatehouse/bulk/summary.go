@@ -36,7 +36,7 @@ func NewSummary() *Summary {
 func (s *Summary) add(a Answer) {
 	s.rows++
 	r := a.Record
-	if r.failed {
+	if r.failed && !r.unknown {
 		s.failed++
 		count(s.errors, r.facts.problem)
 		return
