@@ -79,15 +79,13 @@ func (f *file) find(addr netip.Addr) place {
 // errSearch says that the search for a record has failed.
 var errSearch = errors.New("damaged search tree")
 
-// read reads the record. The error may contain parts of the record, so it must not be logged.
-func (p *place) read() (r record, err error) {
+// read reads the record into r, which is empty. The error may contain parts of the record, so it must not be logged.
+func (p *place) read(r *record) error {
 	if p.offset == damaged {
-		return r, fmt.Errorf("search %s: %w", p.file.path, errSearch)
+		return fmt.Errorf("search %s: %w", p.file.path, errSearch)
 	}
-	err = p.file.decode(p.file.reader.LookupOffset(uintptr(p.offset)), func(v *values) {
-		r = v.record()
-	})
-	return r, err
+	return p.file.decode(p.file.reader.LookupOffset(uintptr(p.offset)),
+		func(v *values) { v.record(r) })
 }
 
 // decode gives the values of a record to use, which must not keep them.
@@ -95,9 +93,7 @@ func (f *file) decode(at maxminddb.Result, use func(*values)) error {
 	v := f.layout.pool.Get().(*values)
 	defer f.layout.pool.Put(v)
 	v.shape = f.shape
-	v.origins = nil
-	clear(v.known[:])
-	clear(v.mapped)
+	v.reset()
 	if err := at.Decode(v); err != nil {
 		return fmt.Errorf("decode %s: %w", f.path, err)
 	}

@@ -139,8 +139,8 @@ func (p *Provider) merge(places []place) (all record, err *geo.Error) {
 			}
 			continue
 		}
-		r, failed := at.read()
-		if failed != nil {
+		var r record
+		if at.read(&r) != nil {
 			at.file.report(p.logger)
 			if !found {
 				err = errUnreachable

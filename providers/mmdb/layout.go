@@ -190,11 +190,38 @@ func anywhere(flag string) []string { return []string{flag, "traits." + flag, "a
 // node is a place in records at which something may be wanted.
 type node struct {
 	path     string
-	keys     map[string]*node // of an object
+	keys     *[buckets]*entry // of an object; nil = none is wanted
 	elements []*node          // of an array; nil = not wanted
 	slot     slot
 	rank     uint8 // the place among the slot's paths
 	mapped   []int // what a mapping takes from here: indexes in layout.mapped
+}
+
+// entry is a key of an object that is wanted.
+type entry struct {
+	key   string
+	node  *node
+	other *entry // another key with the same hash
+}
+
+const buckets = 64
+
+// hashOf returns the bucket of a key. It is several times as fast as that of a map.
+func hashOf[T string | []byte](key T) int {
+	if len(key) == 0 {
+		return 0
+	}
+	return (len(key)*5 + int(key[0]) + 3*int(key[len(key)-1]) + 7*int(key[len(key)/2])) % buckets
+}
+
+// wants returns the node of a key of an object; nil = it is not wanted.
+func (n *node) wants(key []byte) *node {
+	for e := n.keys[hashOf(key)]; e != nil; e = e.other {
+		if e.key == string(key) {
+			return e.node
+		}
+	}
+	return nil
 }
 
 // layout says what to read of records. It is compiled once for all files that are opened together,
@@ -250,13 +277,14 @@ func (n *node) at(path string) *node {
 }
 
 func (n *node) key(key string) *node {
-	next := n.keys[key]
+	if n.keys == nil {
+		n.keys = &[buckets]*entry{}
+	}
+	next := n.wants([]byte(key))
 	if next == nil {
 		next = &node{path: strings.TrimPrefix(n.path+"."+key, ".")}
-		if n.keys == nil {
-			n.keys = map[string]*node{}
-		}
-		n.keys[key] = next
+		bucket := &n.keys[hashOf(key)]
+		*bucket = &entry{key, next, *bucket}
 	}
 	return next
 }

@@ -40,19 +40,32 @@ const (
 	members
 )
 
-// record returns what the values mean. Each member is recognized by its own keys, so that a record
+// record sets r, which is empty, to what the values mean. Each member is recognized by its own keys, so that a record
 // may mix layouts.
-func (v *values) record() (r record) {
-	v.locate(&r.place)
-	v.connect(&r.network)
-	v.flag(&r.network)
-	return r
+func (v *values) record(r *record) {
+	mapped := v.layout.mapping != nil
+	if mapped || v.there.meets(&placeSlots) {
+		v.locate(&r.place)
+	}
+	if mapped || v.there.meets(&networkSlots) {
+		v.connect(&r.network)
+	}
+	if mapped || v.shape.saysNo || v.there.meets(&flagSlots) {
+		v.flag(&r.network)
+	}
 }
+
+// The slots that members of a kind depend on.
+var (
+	placeSlots   = slotsFrom(nestedContinentCode, accuracyRadius)
+	networkSlots = slotsFrom(autonomousNumber, carrierName, proxyType, datacenter)
+	flagSlots    = slotsFrom(isAnonymous, anonymizer, connectionType, userType, carrierCode)
+)
 
 // has reports whether the record has one of the slots, maybe empty.
 func (v *values) has(some ...slot) bool {
 	for _, s := range some {
-		if v.known[s].at != nil {
+		if v.there.has(s) {
 			return true
 		}
 	}
@@ -73,9 +86,17 @@ func (v *values) pick(m member, from ...slot) *value {
 		}
 	}
 	for _, s := range from {
-		if x := &v.known[s]; !x.isEmpty() {
-			return v.note(m, x)
+		if v.full.has(s) {
+			return v.note(m, &v.known[s])
 		}
+	}
+	return &unknown
+}
+
+// at returns the value of a slot.
+func (v *values) at(s slot) *value {
+	if v.there.has(s) {
+		return &v.known[s]
 	}
 	return &unknown
 }
@@ -113,7 +134,7 @@ func (v *values) locateCountry(l *locality) {
 	name, code := flatCountryName, flatCountryCode
 	switch v.bareCountry() {
 	case nameOfAddress:
-		if v.known[name].isEmpty() {
+		if !v.full.has(name) {
 			name = flatCountry
 		}
 	case codeOfRegistry:
@@ -137,7 +158,7 @@ func (v *values) locateCountry(l *locality) {
 		registeredName, name).string()
 
 	name, code = flatContinentName, flatContinentCode
-	if bare := v.known[flatContinent].text; !v.has(flatContinentCode) && isContinent(bare) {
+	if bare := v.at(flatContinent).text; !v.has(flatContinentCode) && isContinent(bare) {
 		code = flatContinent
 	} else if !v.has(flatContinentName) {
 		name = flatContinent
@@ -149,7 +170,7 @@ func (v *values) locateCountry(l *locality) {
 	l.continent = v.pick(memberContinent, nestedContinentLocal, nestedContinentName, name).string()
 
 	l.eu = v.pick(memberEU, nestedEU, flatEU).truth(geo.Unknown)
-	if l.eu == geo.Unknown && !v.known[nestedCountryCode].isEmpty() && v.has(countryGeoname) && !v.isMapped(memberEU) {
+	if l.eu == geo.Unknown && v.full.has(nestedCountryCode) && v.has(countryGeoname) && !v.isMapped(memberEU) {
 		l.eu = geo.No // GeoIP2 writes only true; clones without numbers of places write nothing
 	}
 }
@@ -180,7 +201,7 @@ const (
 // bareCountry returns what the key "country" means: with a country_code it is a name, with a
 // country_name a code. With neither, the other records of the file tell, and then its length.
 func (v *values) bareCountry() bareMeaning {
-	bare := &v.known[flatCountry]
+	bare := v.at(flatCountry)
 	code := v.has(flatCountryCode)
 	if !code && !v.has(flatCountryName) {
 		code = v.shape.seen[flatCountryCode] && !v.shape.seen[flatCountryName]
@@ -245,7 +266,7 @@ func (v *values) connect(n *network) {
 	}
 	n.asName = n.holder
 	isp, org := noSlot, noSlot
-	switch name := v.known[flatName].string(); {
+	switch name := v.at(flatName).string(); {
 	case name == "":
 	case v.has(flatASN) && v.has(flatASName): // a file of companies
 		org = flatName
@@ -301,6 +322,9 @@ func (v *values) anyOf(m member, absent geo.Truth, from ...slot) geo.Truth {
 	}
 	result := absent
 	for _, s := range from {
+		if !v.there.has(s) {
+			continue
+		}
 		if got := v.known[s].truth(empty); got > result {
 			result = got
 			v.note(m, &v.known[s])
@@ -311,10 +335,10 @@ func (v *values) anyOf(m member, absent geo.Truth, from ...slot) geo.Truth {
 
 // judge lets a text that is not empty decide a flag that is not Yes.
 func (v *values) judge(m member, flag *geo.Truth, by slot, yes ...string) {
-	x := &v.known[by]
-	if *flag == geo.Yes || x.kind != isText || x.isEmpty() || v.isMapped(m) {
+	if !v.full.has(by) || *flag == geo.Yes || v.isMapped(m) {
 		return
 	}
+	x := &v.known[by]
 	if *flag == geo.Unknown {
 		*flag = geo.No
 	}
@@ -328,8 +352,8 @@ func (v *values) judge(m member, flag *geo.Truth, by slot, yes ...string) {
 
 // listed sets a flag if the record has a slot at all: who is in such a file is listed.
 func (v *values) listed(m member, flag *geo.Truth, by slot) {
-	if x := &v.known[by]; *flag == geo.Unknown && x.at != nil && !v.isMapped(m) {
+	if v.there.has(by) && *flag == geo.Unknown && !v.isMapped(m) {
 		*flag = geo.Yes
-		v.note(m, x)
+		v.note(m, &v.known[by])
 	}
 }

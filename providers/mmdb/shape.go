@@ -72,7 +72,8 @@ func (f *file) sample() error {
 		}
 		f.shape.conclude(f.reader.Metadata.DatabaseType)
 		_ = f.decode(r, func(v *values) {
-			if got := v.record(); got != (record{}) {
+			var got record
+			if v.record(&got); got != (record{}) {
 				useful++
 			}
 		})
@@ -101,7 +102,7 @@ func (f *file) sample() error {
 // add adds what a record has.
 func (s *shape) add(v *values) {
 	for i := range s.seen {
-		s.seen[i] = s.seen[i] || v.known[i].at != nil
+		s.seen[i] = s.seen[i] || v.there.has(slot(i))
 	}
 }
 

@@ -157,7 +157,8 @@ func (o Options) Describe(path string, n int) (d Description, err error) {
 func (d *Described) describe(v *values) {
 	var origins [members]*node
 	v.origins = &origins
-	r := v.record()
+	var r record
+	v.record(&r)
 	l, n := &r.place, &r.network
 	text := func(s string) string {
 		if s == "" {

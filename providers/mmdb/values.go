@@ -1,6 +1,7 @@
 package mmdb
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -13,11 +14,40 @@ import (
 // values are the values of a record that its layout wants. They are reused: see layout.pool.
 type values struct {
 	layout *layout
-	known  [slots]value
-	mapped []value // what the mapping takes
-	shape  *shape  // of the file
+	known  [slots]value // as far as there has them
+	there  slotSet      // maybe empty
+	full   slotSet      // not empty
+	mapped []value      // what the mapping takes
+	shape  *shape       // of the file
 
 	origins *[members]*node // where the members come from; nil = nobody wants to know
+}
+
+// slotSet is a set of slots.
+type slotSet [2]uint64
+
+func (s *slotSet) add(x slot) { s[x>>6] |= 1 << (x & 63) }
+
+func (s *slotSet) has(x slot) bool { return s[x>>6]>>(x&63)&1 != 0 }
+
+// meets reports whether two sets have a slot in common.
+func (s *slotSet) meets(other *slotSet) bool { return s[0]&other[0]|s[1]&other[1] != 0 }
+
+// slotsFrom returns the slots from a to b, and some more.
+func slotsFrom(a, b slot, more ...slot) (s slotSet) {
+	for ; a <= b; a++ {
+		s.add(a)
+	}
+	for _, x := range more {
+		s.add(x)
+	}
+	return s
+}
+
+// reset empties the values. It leaves those that there and full say nothing of.
+func (v *values) reset() {
+	v.there, v.full, v.origins = slotSet{}, slotSet{}, nil
+	clear(v.mapped)
 }
 
 // value is a value of a record that is neither an object nor an array.
@@ -44,6 +74,12 @@ func (v *values) UnmarshalMaxMindDBCursor(c mmdbdata.Cursor) (mmdbdata.Cursor, e
 
 // read reads what is wanted at a node. Its depth is that of the node.
 func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err error) {
+	if n.slot == noSlot && n.mapped == nil && n.elements == nil {
+		next, err = v.readMap(c, n) // most often
+		if err == nil || !isOtherKind(err) {
+			return next, err
+		}
+	}
 	kind, err := c.Kind()
 	if err != nil {
 		return c, err
@@ -83,14 +119,25 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 	if err != nil {
 		return next, err
 	}
-	if held := &v.known[n.slot]; held.at == nil || held.isEmpty() && !got.isEmpty() ||
-		n.rank < held.at.rank && !got.isEmpty() {
-		*held = got
+	empty := got.isEmpty()
+	if n.slot != noSlot && (!v.there.has(n.slot) ||
+		!empty && (!v.full.has(n.slot) || n.rank < v.known[n.slot].at.rank)) {
+		v.known[n.slot] = got
+		v.there.add(n.slot)
+		if !empty {
+			v.full.add(n.slot)
+		}
 	}
 	for _, i := range n.mapped {
 		v.mapped[i] = got
 	}
 	return next, nil
+}
+
+// isOtherKind reports whether err says that a value is of another kind than expected.
+func isOtherKind(err error) bool {
+	var other mmdbdata.UnexpectedKindError
+	return errors.As(err, &other)
 }
 
 func (v *values) readMap(c mmdbdata.Cursor, n *node) (mmdbdata.Cursor, error) {
@@ -104,7 +151,7 @@ func (v *values) readMap(c mmdbdata.Cursor, n *node) (mmdbdata.Cursor, error) {
 		if err != nil {
 			return at, err
 		}
-		if wanted := n.keys[string(key)]; wanted != nil {
+		if wanted := n.wants(key); wanted != nil {
 			at, err = v.read(value, wanted)
 		} else {
 			at, err = value.Skip()
