@@ -38,7 +38,9 @@ func Exclusions() []Exclusion {
 	}
 	for _, body := range []string{"GET /api/lookup 200 body $",
 		"GET /api/my-ip 200 body $", "POST /api/bulk 200 body LookupResult $.results[*]"} {
-		for _, member := range []string{"prefix", "accuracyRadiusKm", "asn", "asOf"} {
+		for _, member := range []string{"prefix", "accuracyRadiusKm", "asn", "asOf",
+			"regionCode", "continentCode", "connectionType", "asDomain", "geonameId", "confidence",
+			"isEU", "isVPN", "isTor", "isProxy", "isHosting"} {
 			all = append(all, Exclusion{body + ".data." + member,
 				"It needs offline files; the simulated upstream knows only the source of its answers."})
 		}

@@ -43,6 +43,14 @@ type Mapping struct {
 	paths [members][]string // where it is: the first that is not empty; none = unknown
 }
 
+// String returns the mapping in a form of its own; two that differ have different ones.
+func (m *Mapping) String() string {
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v %q", m.names, m.paths)
+}
+
 // pathForm is the form of a path: keys with dots between, and indexes of arrays, as "a.b[0].c".
 var pathForm = regexp.MustCompile(`^[^.\[\]\s]+(\[\d{1,3}\])*(\.[^.\[\]\s]+(\[\d{1,3}\])*)*$`)
 

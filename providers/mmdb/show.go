@@ -105,6 +105,7 @@ type Description struct {
 	Type    string
 	Built   time.Time
 	Version uint // 4 has IPv4 only, 6 both
+	Mapping []string // where the members come from, as lines of a mapping
 	Records []Described
 }
 
@@ -119,18 +120,16 @@ type Described struct {
 // follows from what the record or the file lacks.
 type Member struct{ Name, Value, From string }
 
-// Describe reads n records of a file, those with the most members first. Its error is that of Map,
-// and says so where the file has nothing that is recognized.
+// Describe reads n records of a file, those with the most members first. Its error is that of Map; a
+// file that has nothing that is recognized is described nevertheless.
 func (o Options) Describe(path string, n int) (d Description, err error) {
 	reader, err := maxminddb.Open(path)
 	if err != nil {
 		return d, fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	f, err := newFile(path, reader, compile(o.Mapping, o.Language))
-	if err != nil {
-		return d, err
-	}
+	f := &file{path: path, reader: reader, layout: compile(o.Mapping, o.Language)}
+	unrecognized := f.sample()
 	d = Description{Type: strings.Clone(reader.Metadata.DatabaseType),
 		Built: reader.Metadata.BuildTime().UTC(), Version: uint(reader.Metadata.IPVersion)}
 	tried := 0
@@ -149,8 +148,30 @@ func (o Options) Describe(path string, n int) (d Description, err error) {
 	slices.SortStableFunc(d.Records, func(a, b Described) int {
 		return len(b.Members) - len(a.Members)
 	})
+	d.Mapping = mappingOf(d.Records)
 	d.Records = d.Records[:min(n, len(d.Records))]
+	if unrecognized != nil {
+		return d, fmt.Errorf("%s: %w", path, unrecognized)
+	}
 	return d, nil
+}
+
+// mappingOf returns where the members of records come from, in the form of a mapping.
+func mappingOf(records []Described) (lines []string) {
+	from := map[string][]string{}
+	for _, r := range records {
+		for _, m := range r.Members {
+			if m.From != "" && !slices.Contains(from[m.Name], m.From) {
+				from[m.Name] = append(from[m.Name], m.From)
+			}
+		}
+	}
+	for _, name := range memberNames {
+		if paths := from[name]; paths != nil {
+			lines = append(lines, name+": "+strings.Join(paths, ", "))
+		}
+	}
+	return lines
 }
 
 // describe sets the members from values.
