@@ -120,7 +120,7 @@ func (m *Mapping) add(at member, value *yaml.Node) error {
 	case yaml.SequenceNode:
 		for _, element := range value.Content {
 			if element.Kind != yaml.ScalarNode {
-				break
+				return errPath
 			}
 			if err := m.add(at, element); err != nil {
 				return err
@@ -128,5 +128,7 @@ func (m *Mapping) add(at member, value *yaml.Node) error {
 		}
 		return nil
 	}
-	return errors.New("want a path or a list of paths")
+	return errPath
 }
+
+var errPath = errors.New("want a path or a list of paths")

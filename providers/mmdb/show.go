@@ -104,7 +104,7 @@ func suggestion(content any) string {
 type Description struct {
 	Type    string
 	Built   time.Time
-	Version uint // 4 has IPv4 only, 6 both
+	Version uint     // 4 has IPv4 only, 6 both
 	Mapping []string // where the members come from, as lines of a mapping
 	Records []Described
 }
