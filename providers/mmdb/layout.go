@@ -193,6 +193,7 @@ type node struct {
 	keys     *[buckets]*entry // of an object; nil = none is wanted
 	elements []*node          // of an array; nil = not wanted
 	slot     slot
+	isText   bool  // most files have a text here
 	rank     uint8 // the place among the slot's paths
 	mapped   []int // what a mapping takes from here: indexes in layout.mapped
 }
@@ -259,7 +260,11 @@ func compile(mapping *Mapping, language string) *layout {
 	return l
 }
 
-func (n *node) take(s slot, rank int) { n.slot, n.rank = s, uint8(rank) }
+func (n *node) take(s slot, rank int) {
+	n.slot, n.rank = s, uint8(rank)
+	n.isText = s < nestedEU || s >= flatContinent && s <= flatCity || s == postalCode ||
+		s == timeZone || s >= autonomousName && s <= userType
+}
 
 // at returns the node at a path below n, such as "a.b[0].c", and makes it if there is none. The path
 // must be one that checkPath accepts.

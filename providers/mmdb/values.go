@@ -80,6 +80,16 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 			return next, err
 		}
 	}
+	if n.isText && n.keys == nil && n.mapped == nil {
+		text, next, err := c.ReadString() // most often
+		if err == nil {
+			v.keep(n, value{at: n, text: text})
+			return next, nil
+		}
+		if !isOtherKind(err) {
+			return next, err
+		}
+	}
 	kind, err := c.Kind()
 	if err != nil {
 		return c, err
@@ -119,6 +129,15 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 	if err != nil {
 		return next, err
 	}
+	v.keep(n, got)
+	for _, i := range n.mapped {
+		v.mapped[i] = got
+	}
+	return next, nil
+}
+
+// keep keeps the value of a node, unless there is a better one in its slot.
+func (v *values) keep(n *node, got value) {
 	empty := got.isEmpty()
 	if n.slot != noSlot && (!v.there.has(n.slot) ||
 		!empty && (!v.full.has(n.slot) || n.rank < v.known[n.slot].at.rank)) {
@@ -128,10 +147,6 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 			v.full.add(n.slot)
 		}
 	}
-	for _, i := range n.mapped {
-		v.mapped[i] = got
-	}
-	return next, nil
 }
 
 // isOtherKind reports whether err says that a value is of another kind than expected.
