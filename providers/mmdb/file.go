@@ -91,13 +91,16 @@ func (p *place) read(r *record) error {
 // decode gives the values of a record to use, which must not keep them.
 func (f *file) decode(at maxminddb.Result, use func(*values)) error {
 	v := f.layout.pool.Get().(*values)
-	defer f.layout.pool.Put(v)
 	v.shape = f.shape
 	v.reset()
-	if err := at.Decode(v); err != nil {
+	err := at.Decode(v)
+	if err == nil {
+		use(v)
+	}
+	f.layout.pool.Put(v)
+	if err != nil {
 		return fmt.Errorf("decode %s: %w", f.path, err)
 	}
-	use(v)
 	return nil
 }
 

@@ -205,14 +205,15 @@ type entry struct {
 	other *entry // another key with the same hash
 }
 
-const buckets = 64
+const buckets = 128
 
 // hashOf returns the bucket of a key. It is several times as fast as that of a map.
-func hashOf[T string | []byte](key T) int {
-	if len(key) == 0 {
+func hashOf(key []byte) uint {
+	n := uint(len(key))
+	if n == 0 {
 		return 0
 	}
-	return (len(key)*5 + int(key[0]) + 3*int(key[len(key)-1]) + 7*int(key[len(key)/2])) % buckets
+	return (n*5 + uint(key[0]) + 3*uint(key[n-1]) + 7*uint(key[n/2])) % buckets
 }
 
 // wants returns the node of a key of an object; nil = it is not wanted.
@@ -288,7 +289,7 @@ func (n *node) key(key string) *node {
 	next := n.wants([]byte(key))
 	if next == nil {
 		next = &node{path: strings.TrimPrefix(n.path+"."+key, ".")}
-		bucket := &n.keys[hashOf(key)]
+		bucket := &n.keys[hashOf([]byte(key))]
 		*bucket = &entry{key, next, *bucket}
 	}
 	return next

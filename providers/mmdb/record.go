@@ -48,8 +48,16 @@ func (r *record) merge(other *record) {
 // merge takes a location as a whole: city and country must come from the same record. Only what
 // follows from the country may come from another one.
 func (l *locality) merge(other *locality) {
+	had, more := l.exactness(), other.exactness()
+	switch {
+	case more == 0:
+		return
+	case had == 0:
+		*l = *other
+		return
+	}
 	from := *other
-	if other.exactness() > l.exactness() {
+	if more > had {
 		*l, from = *other, *l
 	}
 	if l.countryCode != "" && l.countryCode == from.countryCode {
@@ -65,15 +73,14 @@ func (l *locality) exactness() int {
 	switch {
 	case l.lat != 0 || l.lon != 0:
 		return 4
-	case l.country+l.countryCode+l.continent+l.continentCode == "":
-		if l.city+l.region+l.timezone != "" {
-			return 1
-		}
-		return 0
 	case l.ofRegistry:
 		return 2
+	case l.country != "" || l.countryCode != "" || l.continent != "" || l.continentCode != "":
+		return 3
+	case *l != (locality{}):
+		return 1
 	}
-	return 3
+	return 0
 }
 
 func (n *network) merge(other *network) {
