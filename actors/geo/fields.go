@@ -6,7 +6,7 @@ import (
 )
 
 // Fields is a set of members of a result. The zero value is the set of none.
-type Fields uint32
+type Fields uint64
 
 // fieldNames are the members that can be named: those of the objects by their own names, and the
 // objects, which stand for all of their members. Their order is that of the bits in Fields.
@@ -17,6 +17,8 @@ var fieldNames = [...]string{
 	"isp", "org", "as", "asname", "reverse",
 	"mobile", "proxy", "hosting",
 	"prefix", "accuracyRadiusKm", "asn", "source", "asOf",
+	"regionCode", "continentCode", "connectionType", "asDomain", "geonameId", "confidence",
+	"isEU", "isVPN", "isTor", "isProxy", "isHosting",
 }
 
 // fieldsOf holds the fields that each name stands for.
@@ -27,7 +29,7 @@ var fieldsOf = func() map[string]Fields {
 	}
 	for _, object := range []struct{ name, first, last string }{
 		{"location", "continent", "currency"}, {"network", "isp", "reverse"},
-		{"flags", "mobile", "hosting"}, {"data", "prefix", "asOf"},
+		{"flags", "mobile", "hosting"}, {"data", "prefix", "isHosting"},
 	} {
 		all[object.name] = all[object.last]<<1 - all[object.first]
 	}

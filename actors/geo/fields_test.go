@@ -19,8 +19,9 @@ func TestSelectKeepsTheNamedMembers(t *testing.T) {
 		"hosting,as,ip,as":  `{"ok":true,"query":"a\"b","ip":"8.8.8.8","network":{"as":"AS1 Z"},"flags":{"hosting":true}}`,
 		"flags":             `{"ok":true,"query":"a\"b","flags":{"mobile":false,"proxy":false,"hosting":true}}`,
 		"network":           `{"ok":true,"query":"a\"b","network":{"isp":"","org":"","as":"AS1 Z","asname":"","reverse":""}}`,
-		"data":              `{"ok":true,"query":"a\"b","data":{"prefix":"8.8.8.0/24","accuracyRadiusKm":5,"asn":null,"source":"mmdb","asOf":"2026-01-02"}}`,
+		"data":              `{"ok":true,"query":"a\"b","data":{"prefix":"8.8.8.0/24","accuracyRadiusKm":5,"asn":null,"source":"mmdb","asOf":"2026-01-02","regionCode":"ENG","continentCode":"EU","connectionType":"Cellular","asDomain":"a.b","geonameId":7,"confidence":9,"isEU":false,"isVPN":true,"isTor":false,"isProxy":true,"isHosting":true}}`,
 		"asn,prefix,mobile": `{"ok":true,"query":"a\"b","flags":{"mobile":false},"data":{"prefix":"8.8.8.0/24","asn":null}}`,
+		"isTor,geonameId":   `{"ok":true,"query":"a\"b","data":{"geonameId":7,"isTor":false}}`,
 		"ipVersion,asOf":    `{"ok":true,"query":"a\"b","ipVersion":"IPv4","data":{"asOf":"2026-01-02"}}`,
 	} {
 		f, ok := geo.ParseFields(names)
@@ -50,7 +51,10 @@ func detailed(t *testing.T) *geo.Outcome {
 		Location: geo.Location{Country: "Y", City: `X"},{\`, Lat: -1.5},
 		Network:  geo.Network{AS: "AS1 Z"},
 		Flags:    geo.Flags{Hosting: true},
-		Data: geo.Data{Prefix: netip.MustParsePrefix("8.8.8.0/24"), AccuracyRadiusKm: 5,
+		Data: geo.Data{Prefix: netip.MustParsePrefix("8.8.8.0/24"), AccuracyRadiusKm: 5, RegionCode: "ENG", GeonameID: 7,
+			ContinentCode: "EU", ConnectionType: "Cellular", ASDomain: "a.b", Confidence: 9,
+			IsEU: geo.No, IsVPN: geo.Yes, IsProxy: geo.Yes,
+			IsTor: geo.No, IsHosting: geo.Yes,
 			AsOf: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}}, geo.SourceMMDB, time.Now())}
 }
@@ -91,8 +95,8 @@ func TestEveryMemberHasAName(t *testing.T) {
 			}
 		}
 	}
-	if names != 26 {
-		t.Errorf("got %d members, want 26", names)
+	if names != 37 {
+		t.Errorf("got %d members, want 37", names)
 	}
 }
 

@@ -97,10 +97,41 @@ func (d *Data) appendTail(dst []byte, source Source) []byte {
 	dst = appendString(dst, `,"source":`, string(source))
 	dst = append(dst, `,"asOf":`...)
 	if d.AsOf.IsZero() {
-		return append(dst, "null}"...)
+		dst = append(dst, "null"...)
+	} else {
+		dst = append(d.AsOf.UTC().AppendFormat(append(dst, '"'), time.DateOnly), '"')
 	}
-	dst = d.AsOf.UTC().AppendFormat(append(dst, '"'), time.DateOnly)
-	return append(dst, '"', '}')
+	return append(d.appendMore(dst), '}')
+}
+
+// appendMore appends the members that only some providers know, as far as they are known.
+func (d *Data) appendMore(dst []byte) []byte {
+	for _, m := range [...]struct{ name, value string }{
+		{`,"regionCode":`, d.RegionCode}, {`,"continentCode":`, d.ContinentCode},
+		{`,"connectionType":`, d.ConnectionType}, {`,"asDomain":`, d.ASDomain},
+	} {
+		if m.value != "" {
+			dst = appendString(dst, m.name, m.value)
+		}
+	}
+	if d.GeonameID != 0 {
+		dst = strconv.AppendUint(append(dst, `,"geonameId":`...), uint64(d.GeonameID), 10)
+	}
+	if d.Confidence != 0 {
+		dst = strconv.AppendUint(append(dst, `,"confidence":`...), uint64(d.Confidence), 10)
+	}
+	for _, m := range [...]struct {
+		name  string
+		value Truth
+	}{
+		{`,"isEU":`, d.IsEU}, {`,"isVPN":`, d.IsVPN}, {`,"isTor":`, d.IsTor},
+		{`,"isProxy":`, d.IsProxy}, {`,"isHosting":`, d.IsHosting},
+	} {
+		if m.value != Unknown {
+			dst = strconv.AppendBool(append(dst, m.name...), m.value == Yes)
+		}
+	}
+	return dst
 }
 
 // appendKnown appends n, or null if it is 0.

@@ -49,4 +49,27 @@ type Data struct {
 	AccuracyRadiusKm int          // around the coordinates
 	ASN              uint32       // number of the autonomous system
 	AsOf             time.Time    // when the data was published
+
+	// What only some providers know.
+	RegionCode     string // ISO 3166-2 without the country, such as "ENG"
+	ContinentCode  string // "AF", "AN", "AS", "EU", "NA", "OC" or "SA"
+	ConnectionType string // such as "Cable/DSL"
+	ASDomain       string // of who runs the autonomous system, or else the network
+	GeonameID      uint32 // number at geonames.org of the most exact place
+	Confidence     uint8  // in the most exact place, in percent
+	IsEU           Truth  // the country is in the European Union
+	IsVPN          Truth
+	IsTor          Truth
+	IsProxy        Truth // known or not, unlike in Flags
+	IsHosting      Truth // likewise
 }
+
+// Truth is a fact that may not be known.
+type Truth uint8
+
+// The values of a Truth. One that is known overrules Unknown, and Yes overrules No.
+const (
+	Unknown Truth = iota
+	No
+	Yes
+)

@@ -40,10 +40,12 @@ type lookupCommand struct {
 	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
 	Quiet     bool     `name:"quiet" short:"q" group:"output" help:"Print no summary at the end."`
 
-	Server     string     `name:"server" group:"source" placeholder:"URL" help:"Server to ask, a URL or unix:/path (default: GATEHOUSE_BASE_URL, else http://127.0.0.1:8080)."`
-	APIKey     secretText `name:"api-key" group:"source" placeholder:"KEY" help:"Key to send as X-Api-Key. Other users of this machine can see flags: use GATEHOUSE_API_KEY."`
-	APIKeyFile string     `name:"api-key-file" group:"source" placeholder:"FILE" help:"File with that key (or GATEHOUSE_API_KEY_FILE)."`
-	MMDB       []string   `name:"mmdb" group:"source" placeholder:"FILE,…" help:"Look up in these database files, such as City.mmdb,ASN.mmdb, and ask no server."`
+	Server     string       `name:"server" group:"source" placeholder:"URL" help:"Server to ask, a URL or unix:/path (default: GATEHOUSE_BASE_URL, else http://127.0.0.1:8080)."`
+	APIKey     secretText   `name:"api-key" group:"source" placeholder:"KEY" help:"Key to send as X-Api-Key. Other users of this machine can see flags: use GATEHOUSE_API_KEY."`
+	APIKeyFile string       `name:"api-key-file" group:"source" placeholder:"FILE" help:"File with that key (or GATEHOUSE_API_KEY_FILE)."`
+	MMDB       []string     `name:"mmdb" group:"source" placeholder:"FILE,…" help:"Look up in these database files, such as City.mmdb,ASN.mmdb, and ask no server."`
+	MMDBMap    mappingFile  `name:"mmdb-map" group:"source" placeholder:"FILE" help:"Where the records of these files have what is not recognized, as lines such as country_code: geo.cc. gatehouse mmdb show prints what is recognized."`
+	Language   nameLanguage `name:"mmdb-language" default:"en" group:"source" placeholder:"LANGUAGE" help:"Language of names, where these files have it, such as de or pt-BR (${default})."`
 
 	Resume     string   `name:"resume" group:"run" placeholder:"STATE" help:"Keep the position in this file. After an interruption, the same command goes on from there. Needs --file, and --output or >>."`
 	FailFast   bool     `name:"fail-fast" group:"run" help:"Stop after the first row that fails."`
@@ -134,6 +136,8 @@ func (c *lookupCommand) check(p *program) error {
 		return usagef("--no-header needs --column with a number")
 	case len(c.MMDB) > 0 && (c.Server != "" || c.APIKey != "" || c.APIKeyFile != ""):
 		return usagef("--mmdb asks no server: leave out --server and --api-key")
+	case len(c.MMDB) == 0 && (c.MMDBMap.path != "" || c.Language != "en"):
+		return usagef("--mmdb-map and --mmdb-language are for the files of --mmdb")
 	case c.Summarize && (len(c.Fields) > 0 || c.Resume != ""):
 		return usagef("--summarize goes neither with --fields nor with --resume")
 	case c.Summarize && c.Format != "auto" && c.Format != "json" && c.Format != "table":
@@ -480,7 +484,9 @@ func (j *lookupJob) plan(config *bulk.Config, format string) (err error) {
 // source opens what answers.
 func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) {
 	if len(j.MMDB) > 0 {
-		files, err := mmdb.Map(j.MMDB...)
+		files, err := mmdb.Options{
+			Mapping: j.MMDBMap.mapping, Language: string(j.Language),
+		}.Map(j.MMDB...)
 		if err != nil {
 			return nil, usagef("--mmdb: %v", err)
 		}
@@ -548,8 +554,9 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 		"--output": j.Output, "--column": j.Column, "--field": j.Field,
 		"--no-header": strconv.FormatBool(j.NoHeader), "--extract": strconv.FormatBool(j.Extract),
 		"--keep-lines": strconv.FormatBool(j.KeepLines), "--delimiter": j.Delimiter,
-		"--csv-safe": strconv.FormatBool(j.CSVSafe),
-		"--fields":   strings.Join(j.Fields, ","), "--format": format,
+		"--csv-safe": strconv.FormatBool(j.CSVSafe), "--mmdb-map": j.MMDBMap.path,
+		"--mmdb-language": string(j.Language),
+		"--fields":        strings.Join(j.Fields, ","), "--format": format,
 	}
 	data := "a server"
 	if files, ok := config.Source.(*bulk.Files); ok {

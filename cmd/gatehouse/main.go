@@ -43,6 +43,7 @@ type commands struct {
 	User     userCommand     `cmd:"" group:"apps" set:"id=The user's id, a number." help:"Manage users."`
 	Audit    auditCommand    `cmd:"" group:"apps" help:"Print the audit trail: who did what."`
 	Lookup   lookupCommand   `cmd:"" group:"lookups" help:"Look up addresses and domains, one or files of millions."`
+	MMDB     mmdbCommand     `cmd:"" name:"mmdb" group:"lookups" help:"Show what database files have."`
 	GeoKey   geoKeyCommand   `cmd:"" name:"geo-key" group:"lookups" help:"Make an API key for a caller of lookups."`
 	Keys     keysCommand     `cmd:"" group:"keys" help:"Manage the secret keys."`
 	Migrate  migrateCommand  `cmd:"" group:"keys" help:"Show the database's schema version, or bring it up to date."`

@@ -123,20 +123,22 @@ type settings struct {
 
 	identitySettings
 
-	IPMMDB              files      `name:"ip-mmdb" variable:"IP_MMDB" group:"upstream" placeholder:"FILE" help:"City and ASN files in MaxMind's format: for the provider mmdb, or as a fallback beside another."`
-	PTR                 nameServer `name:"ptr" variable:"GATEHOUSE_PTR" default:"${ptr}" group:"upstream" placeholder:"SERVER" help:"Who looks up reverse names: off, system or a DNS server's HOST:PORT (default: system for ip-api and ip-api-pro, else off)."`
-	LookupTimeout       duration   `name:"lookup-timeout" variable:"GATEHOUSE_LOOKUP_TIMEOUT" default:"5s" min:"1001ms" max:"1m" group:"upstream" placeholder:"TIME" help:"Longest wait of a caller for a lookup (${default})."`
-	UpstreamConcurrency int        `name:"upstream-concurrency" variable:"GATEHOUSE_UPSTREAM_CONCURRENCY" default:"8" min:"1" max:"64" group:"upstream" placeholder:"N" help:"Requests to the upstream at once (${default})."`
-	UpstreamShare       float64    `name:"upstream-share" variable:"GATEHOUSE_UPSTREAM_SHARE" default:"1" group:"upstream" placeholder:"SHARE" help:"Share of the upstream's budget that this process may use (${default})."`
-	BreakerFailures     int        `name:"breaker-failures" variable:"GATEHOUSE_BREAKER_FAILURES" default:"5" min:"1" max:"1000" group:"upstream" placeholder:"N" help:"Failures in a row after which requests to the upstream pause (${default})."`
-	BreakerCooldown     duration   `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" min:"1ms" max:"1h" group:"upstream" placeholder:"TIME" help:"Length of that pause; one request then probes the upstream (${default})."`
-	ForbiddenHold       duration   `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" min:"1ms" max:"24h" group:"upstream" placeholder:"TIME" help:"Length of the pause after the upstream refused the key or the address (${default})."`
-	CacheEntries        int        `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
-	CacheTTL            duration   `name:"cache-ttl" variable:"GATEHOUSE_CACHE_TTL" default:"10m" min:"1m" max:"18h" group:"upstream" placeholder:"TIME" help:"How long a result is cached (${default})."`
-	CacheFile           string     `name:"cache-file" variable:"GATEHOUSE_CACHE_FILE" group:"upstream" placeholder:"FILE" help:"File that keeps the cached results over a restart."`
-	GeoLimit            int        `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
-	GeoKeys             string     `name:"geo-keys" variable:"GATEHOUSE_GEO_KEYS" group:"upstream" placeholder:"FILE" help:"API keys of callers of lookups, as gatehouse geo-key prints them (default: none)."`
-	GeoKeysRequired     toggle     `name:"geo-keys-required" variable:"GATEHOUSE_GEO_KEYS_REQUIRED" default:"false" group:"upstream" placeholder:"BOOL" help:"Refuse lookups without an API key: true or false (${default})."`
+	IPMMDB              files        `name:"ip-mmdb" variable:"IP_MMDB" group:"upstream" placeholder:"FILE" help:"Database files in MaxMind's format, such as City and ASN: for the provider mmdb, or as a fallback beside another."`
+	MMDBMap             mappingFile  `name:"mmdb-map" variable:"IP_MMDB_MAP" group:"upstream" placeholder:"FILE" help:"Where the records of these files have what is not recognized, as lines such as country_code: geo.cc (default: nowhere)."`
+	MMDBLanguage        nameLanguage `name:"mmdb-language" variable:"IP_MMDB_LANGUAGE" default:"en" group:"upstream" placeholder:"LANGUAGE" help:"Language of names, where these files have it, such as de or pt-BR (${default})."`
+	PTR                 nameServer   `name:"ptr" variable:"GATEHOUSE_PTR" default:"${ptr}" group:"upstream" placeholder:"SERVER" help:"Who looks up reverse names: off, system or a DNS server's HOST:PORT (default: system for ip-api and ip-api-pro, else off)."`
+	LookupTimeout       duration     `name:"lookup-timeout" variable:"GATEHOUSE_LOOKUP_TIMEOUT" default:"5s" min:"1001ms" max:"1m" group:"upstream" placeholder:"TIME" help:"Longest wait of a caller for a lookup (${default})."`
+	UpstreamConcurrency int          `name:"upstream-concurrency" variable:"GATEHOUSE_UPSTREAM_CONCURRENCY" default:"8" min:"1" max:"64" group:"upstream" placeholder:"N" help:"Requests to the upstream at once (${default})."`
+	UpstreamShare       float64      `name:"upstream-share" variable:"GATEHOUSE_UPSTREAM_SHARE" default:"1" group:"upstream" placeholder:"SHARE" help:"Share of the upstream's budget that this process may use (${default})."`
+	BreakerFailures     int          `name:"breaker-failures" variable:"GATEHOUSE_BREAKER_FAILURES" default:"5" min:"1" max:"1000" group:"upstream" placeholder:"N" help:"Failures in a row after which requests to the upstream pause (${default})."`
+	BreakerCooldown     duration     `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" min:"1ms" max:"1h" group:"upstream" placeholder:"TIME" help:"Length of that pause; one request then probes the upstream (${default})."`
+	ForbiddenHold       duration     `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" min:"1ms" max:"24h" group:"upstream" placeholder:"TIME" help:"Length of the pause after the upstream refused the key or the address (${default})."`
+	CacheEntries        int          `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
+	CacheTTL            duration     `name:"cache-ttl" variable:"GATEHOUSE_CACHE_TTL" default:"10m" min:"1m" max:"18h" group:"upstream" placeholder:"TIME" help:"How long a result is cached (${default})."`
+	CacheFile           string       `name:"cache-file" variable:"GATEHOUSE_CACHE_FILE" group:"upstream" placeholder:"FILE" help:"File that keeps the cached results over a restart."`
+	GeoLimit            int          `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
+	GeoKeys             string       `name:"geo-keys" variable:"GATEHOUSE_GEO_KEYS" group:"upstream" placeholder:"FILE" help:"API keys of callers of lookups, as gatehouse geo-key prints them (default: none)."`
+	GeoKeysRequired     toggle       `name:"geo-keys-required" variable:"GATEHOUSE_GEO_KEYS_REQUIRED" default:"false" group:"upstream" placeholder:"BOOL" help:"Refuse lookups without an API key: true or false (${default})."`
 
 	Listen                   listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
 	AdminListen              listenAddress `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, pprof and the admin API (${default})."`
@@ -358,7 +360,9 @@ var registrationModes = map[choice]oauth.RegistrationMode{
 
 func (s *serviceSettings) lookups() *stack.Lookups {
 	l := &stack.Lookups{
-		Files:        mmdb.Config{Files: s.IPMMDB},
+		Files: mmdb.Config{Files: s.IPMMDB, Options: mmdb.Options{
+			Mapping: s.MMDBMap.mapping, Language: string(s.MMDBLanguage),
+		}},
 		CacheEntries: s.CacheEntries, CacheTTL: s.CacheTTL.Duration, CacheFile: s.CacheFile,
 		Timeout:     s.LookupTimeout.Duration,
 		Concurrency: s.UpstreamConcurrency, UpstreamShare: s.UpstreamShare,

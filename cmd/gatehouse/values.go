@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
+	"gatehouse/providers/mmdb"
 	"gatehouse/providers/sim"
 )
 
@@ -36,7 +38,8 @@ func settingTypes() []kong.Option {
 		kong.TypeMapper(reflect.TypeFor[toggle](), toggleMapper{settingMapper(parseToggle)}),
 		settingType(parseListenAddress), settingType(parseHostPort), settingType(parseNameServer),
 		settingType(parsePrefixes), settingType(parseCountries), settingType(parseRedirectSchemes),
-		settingType(parseFiles), settingType(parseKeyFiles),
+		settingType(parseFiles), settingType(parseKeyFiles), settingType(parseMappingFile),
+		settingType(parseNameLanguage),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
 		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault), settingType(parseHookURL),
@@ -409,6 +412,35 @@ func parseFiles(text string, _ *kong.Tag) (files, error) {
 		}
 	}
 	return all, nil
+}
+
+// mappingFile is a file that says where records of database files have their members.
+type mappingFile struct {
+	path    string
+	mapping *mmdb.Mapping // nil = none
+}
+
+// String returns the file's name.
+func (f mappingFile) String() string { return f.path }
+
+func parseMappingFile(text string, _ *kong.Tag) (mappingFile, error) {
+	if text == "" {
+		return mappingFile{}, nil
+	}
+	mapping, err := mmdb.ReadMapping(text)
+	return mappingFile{text, mapping}, err
+}
+
+// nameLanguage is a language of names in database files.
+type nameLanguage string
+
+var languageForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
+
+func parseNameLanguage(text string, _ *kong.Tag) (nameLanguage, error) {
+	if !languageForm.MatchString(text) {
+		return "", errors.New("must be a language as the files have it, such as en, de or pt-BR")
+	}
+	return nameLanguage(text), nil
 }
 
 // list returns the parts of a comma list without the space around them and without empty ones.

@@ -107,6 +107,7 @@ func (s *Stack) cacheOrigin() string {
 	c := s.config.Lookups
 	origin := fmt.Sprintf("%q %q %v %q",
 		c.Upstream.Tier, c.Upstream.Base, c.CacheTTL, c.Reverse.Server)
+	origin += fmt.Sprintf(" %q %v", c.Files.Language, c.Files.Mapping)
 	for _, path := range c.Files.Files {
 		if info, err := os.Stat(path); err == nil {
 			origin += fmt.Sprintf(" %q %d %d", path, info.Size(), info.ModTime().UnixNano())

@@ -43,5 +43,10 @@ func Exclusions() []Exclusion {
 				"It needs offline files; the simulated upstream knows only the source of its answers."})
 		}
 	}
+	for _, member := range []string{"regionCode", "continentCode", "connectionType", "asDomain",
+		"geonameId", "confidence", "isEU", "isVPN", "isTor", "isProxy", "isHosting"} {
+		all = append(all, Exclusion{"LookupData $." + member,
+			"It needs offline files; the simulated upstream knows only the source of its answers."})
+	}
 	return all
 }

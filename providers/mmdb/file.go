@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/netip"
 	"os"
-	"strings"
 	"sync"
 
 	"github.com/oschwald/maxminddb-golang/v2"
@@ -17,12 +16,22 @@ import (
 type file struct {
 	path    string
 	reader  *maxminddb.Reader
-	located bool // its records decode into record, not into traits
+	layout  *layout
+	shape   *shape
 	damaged sync.Once
 }
 
+// newFile returns the file of a reader. Its error contains the path.
+func newFile(path string, reader *maxminddb.Reader, l *layout) (*file, error) {
+	f := &file{path: path, reader: reader, layout: l}
+	if err := f.sample(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
 // readFile reads a database. Its error contains the path.
-func readFile(path string) (*file, error) {
+func readFile(path string, l *layout) (*file, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -31,48 +40,28 @@ func readFile(path string) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	located, err := shape(reader.Metadata.DatabaseType)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return &file{path: path, reader: reader, located: located}, nil
-}
-
-// shape reports whether the records of a database type are a record, with a location, or only
-// traits. It knows the types of MaxMind and DB-IP, such as "GeoLite2-City" or "DBIP-ISP
-// (compat=Enterprise)".
-func shape(databaseType string) (located bool, err error) {
-	for _, word := range []string{"City", "Country", "Enterprise"} {
-		if strings.Contains(databaseType, word) {
-			return true, nil
-		}
-	}
-	for _, word := range []string{"ASN", "ISP", "Connection-Type", "Anonymous"} {
-		if strings.Contains(databaseType, word) {
-			return false, nil
-		}
-	}
-	return false, fmt.Errorf("database type %q contains neither locations nor networks",
-		databaseType)
+	return newFile(path, reader, l)
 }
 
 // place is where a file has its record of an address.
 type place struct {
 	file   *file
-	offset uint64 // of the record in the file; or noRecord, or damaged
+	offset uint64 // of the record in the file; or noRecord, damaged or notCovered
 	bits   int    // of the address's prefix for which the file has this record, or none
 }
 
-// Offsets of places without a record: there is none, or the search has failed.
+// Offsets of places without a record: there is none, the search has failed, or the file has no
+// addresses of this family.
 const (
-	noRecord = math.MaxUint64
-	damaged  = noRecord - 1
+	noRecord   = math.MaxUint64
+	damaged    = noRecord - 1
+	notCovered = noRecord - 2
 )
 
 // find returns where the file has its record of addr.
 func (f *file) find(addr netip.Addr) place {
 	if addr.Is6() && f.reader.Metadata.IPVersion == 4 {
-		return place{file: f, offset: noRecord}
+		return place{file: f, offset: notCovered}
 	}
 	p, result := place{file: f, offset: noRecord}, f.reader.Lookup(addr)
 	switch {
@@ -90,21 +79,27 @@ func (f *file) find(addr netip.Addr) place {
 // errSearch says that the search for a record has failed.
 var errSearch = errors.New("damaged search tree")
 
-// read reads the record into r, which it empties first. The error may contain parts of the record,
-// so it must not be logged. After an error, r holds nothing of use.
-func (p *place) read(r *record) (err error) {
+// read reads the record into r, which is empty. The error may contain parts of the record, so it must not be logged.
+func (p *place) read(r *record) error {
 	if p.offset == damaged {
 		return fmt.Errorf("search %s: %w", p.file.path, errSearch)
 	}
-	*r = record{}
-	result := p.file.reader.LookupOffset(uintptr(p.offset))
-	if p.file.located {
-		err = result.Decode(r)
-	} else {
-		err = result.Decode(&r.Traits)
+	return p.file.decode(p.file.reader.LookupOffset(uintptr(p.offset)),
+		func(v *values) { v.record(r) })
+}
+
+// decode gives the values of a record to use, which must not keep them.
+func (f *file) decode(at maxminddb.Result, use func(*values)) error {
+	v := f.layout.pool.Get().(*values)
+	v.shape = f.shape
+	v.reset()
+	err := at.Decode(v)
+	if err == nil {
+		use(v)
 	}
+	f.layout.pool.Put(v)
 	if err != nil {
-		return fmt.Errorf("decode %s: %w", p.file.path, err)
+		return fmt.Errorf("decode %s: %w", f.path, err)
 	}
 	return nil
 }

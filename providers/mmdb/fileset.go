@@ -95,7 +95,7 @@ func (p *Provider) Find(addr netip.Addr, now time.Time) geo.Outcome {
 		return geo.Outcome{Err: err}
 	}
 	record = p.render(&all, err, now)
-	slot.Store(&rendering{string(key), record, p.zones.nextChange(all.Location.TimeZone, now)})
+	slot.Store(&rendering{string(key), record, p.zones.nextChange(all.place.timezone, now)})
 	return record.For(addr, narrowest)
 }
 
@@ -131,12 +131,15 @@ func (p *Provider) result(places []place, addr netip.Addr, prefix netip.Prefix,
 func (p *Provider) merge(places []place) (all record, err *geo.Error) {
 	err = errNoLocation
 	found := false
-	var r record // of one file after the other: the decoder lets it escape to the heap
 	for i := range places {
 		at := &places[i]
-		if at.offset == noRecord {
+		if at.offset == noRecord || at.offset == notCovered {
+			if at.offset == noRecord && at.file.shape.saysNo {
+				all.network.merge(&at.file.shape.absent)
+			}
 			continue
 		}
+		var r record
 		if at.read(&r) != nil {
 			at.file.report(p.logger)
 			if !found {

@@ -35,8 +35,17 @@ var ErrRewritten = errors.New("was rewritten during the lookup: replace such a f
 // have the same result but for the address and the prefix.
 type Offsets [maxMapped]uint64
 
-// Map opens files, of the types that Open takes. Its error names the file that cannot be used.
-func Map(paths ...string) (*Mapped, error) {
+// Map opens files as Options{}.Map does.
+func Map(paths ...string) (*Mapped, error) { return Options{}.Map(paths...) }
+
+// Options say how the records of files are read. The zero value is ready to use.
+type Options struct {
+	Mapping  *Mapping // of members that are not recognized; optional
+	Language string   // of names, as far as the files have it; optional: "en"
+}
+
+// Map opens files. Its error names the file that cannot be used.
+func (o Options) Map(paths ...string) (*Mapped, error) {
 	if len(paths) == 0 || len(paths) > maxMapped {
 		return nil, fmt.Errorf("got %d database files, want 1 to %d", len(paths), maxMapped)
 	}
@@ -46,6 +55,7 @@ func Map(paths ...string) (*Mapped, error) {
 		logger:    slog.New(slog.DiscardHandler), // the answers have the errors
 	}}
 	var files []*file
+	l := compile(o.Mapping, o.Language)
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -56,10 +66,11 @@ func Map(paths ...string) (*Mapped, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.close(files))
 		}
-		files = append(files, &file{path: path, reader: reader})
-		if files[len(files)-1].located, err = shape(reader.Metadata.DatabaseType); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.close(files))
+		f, err := newFile(path, reader, l)
+		if err != nil {
+			return nil, errors.Join(err, reader.Close(), m.close(files))
 		}
+		files = append(files, f)
 	}
 	m.p.files.Store(&fileSet{files: files})
 	return m, nil

@@ -1,5 +1,5 @@
-// Package mmdb looks up queries in offline databases in MaxMind's format: the City, Country,
-// Enterprise, ASN, ISP, Connection-Type and Anonymous-IP files of MaxMind, and those of DB-IP.
+// Package mmdb looks up queries in offline databases in MaxMind's format. It recognizes the members
+// of records by their keys, whoever made the file: nested as in GeoIP2, or flat.
 //
 // It reads the files into memory, because rewriting a memory-mapped file in place would crash the
 // process. Each file takes its size in memory (a City file 60 to 130 MB), and twice that during a
@@ -32,6 +32,7 @@ type Config struct {
 	// Files are paths of database files, at least one. If several know the location of an address,
 	// the first with coordinates is used, or else the first. Data about the network is merged.
 	Files []string
+	Options
 	// Resolver resolves a domain like net.Resolver.LookupNetIP: network is "ip4" or "ip6", and host
 	// ends with a dot. It must return when ctx ends and may be called by many goroutines. Optional:
 	// the system's resolver.
@@ -73,7 +74,7 @@ func Open(config Config) (*Provider, error) {
 	if config.Rendered <= 0 {
 		config.Rendered = defaultRendered
 	}
-	files, watches, err := openAll(config.Files)
+	files, watches, err := openAll(config.Files, compile(config.Mapping, config.Language))
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +93,11 @@ func Open(config Config) (*Provider, error) {
 	return p, nil
 }
 
-func openAll(paths []string) ([]*file, []*watched, error) {
+func openAll(paths []string, l *layout) ([]*file, []*watched, error) {
 	var files []*file
 	var watches []*watched
 	for _, path := range paths {
-		w := &watched{path: path}
+		w := &watched{path: path, layout: l}
 		f, err := w.open()
 		if err != nil {
 			return nil, nil, fmt.Errorf("database file: %w", err)

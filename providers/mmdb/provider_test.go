@@ -1,6 +1,7 @@
 package mmdb_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
@@ -215,16 +216,24 @@ func TestIPv6QueryInIPv4File(t *testing.T) {
 
 func TestDamagedRecordIsLoggedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "damaged.mmdb")
-	mmdbtest.Write(t, path, "GeoLite2-City", map[string]mmdbtype.Map{
-		"81.2.69.0/24": {"city": mmdbtype.Map{"names": mmdbtype.String("not a map")}},
-	})
+	mmdbtest.WriteCity(t, path, map[string]geo.Location{"81.2.69.0/24": {City: "not a city"},
+		"2.125.160.0/24": boxford})
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The text becomes a pointer to behind the end of the file.
+	file[bytes.Index(file, []byte("not a city"))-1] = 0x38
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	logger, logged := recorder()
 	p := open(t, mmdb.Config{Logger: logger}, path)
 	for range 3 {
 		wantError(t, single(t, p, "81.2.69.142"), geo.CodeProviderUnreachable, "")
 	}
 	if got := logged(); strings.Count(got, "damaged.mmdb") != 1 || strings.Contains(got, "81.2.") ||
-		strings.Contains(got, "not a map") {
+		strings.Contains(got, "city") {
 		t.Errorf("got log %q, want one line with the file's name and no address", got)
 	}
 	asn := filepath.Join(t.TempDir(), "asn.mmdb")

@@ -2,92 +2,101 @@ package mmdb
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"gatehouse/actors/geo"
 )
 
-// record is a record of a City, Country or Enterprise file. Members that a file lacks stay zero.
+// record is what is known of an address. Unknown members are zero.
 type record struct {
-	Continent         named   `maxminddb:"continent"`
-	Country           named   `maxminddb:"country"`
-	RegisteredCountry named   `maxminddb:"registered_country"`
-	Subdivisions      []named `maxminddb:"subdivisions"`
-	City              named   `maxminddb:"city"`
-	Postal            struct {
-		Code string `maxminddb:"code"`
-	} `maxminddb:"postal"`
-	Location struct {
-		Latitude  float64 `maxminddb:"latitude"`
-		Longitude float64 `maxminddb:"longitude"`
-		TimeZone  string  `maxminddb:"time_zone"`
-		Radius    uint16  `maxminddb:"accuracy_radius"`
-	} `maxminddb:"location"`
-	Traits traits `maxminddb:"traits"`
-
-	built time.Time // of the oldest file that it was read from
+	place   locality
+	network network
+	built   time.Time // of the oldest file that it was read from
 }
 
-type named struct {
-	ISOCode string `maxminddb:"iso_code"`
-	Names   struct {
-		English string `maxminddb:"en"`
-	} `maxminddb:"names"`
+// locality is the place of an address.
+type locality struct {
+	continent, continentCode string
+	country, countryCode     string
+	region, regionCode       string
+	city, zip, timezone      string
+	lat, lon                 float64
+	radius                   uint32 // around them in kilometers
+	geoname                  uint32
+	confidence               uint8
+	eu                       geo.Truth
+	ofRegistry               bool // the country is where the network is registered
 }
 
-// traits describe an address's network. They are the whole record of an ASN, ISP, Connection-Type
-// or Anonymous-IP file, and a member of an Enterprise record.
-type traits struct {
-	ASNumber       uint32 `maxminddb:"autonomous_system_number"`
-	ASOrganization string `maxminddb:"autonomous_system_organization"`
-	ISP            string `maxminddb:"isp"`
-	Organization   string `maxminddb:"organization"`
-	ConnectionType string `maxminddb:"connection_type"`
-	UserType       string `maxminddb:"user_type"`
+// network describes an address's network.
+type network struct {
+	number         uint32 // of the autonomous system
+	holder, asName string // of that: who runs it, and its name
+	isp, org       string // unknown means the holder
+	domain         string
+	connection     string
 
-	AnonymousProxy   bool `maxminddb:"is_anonymous_proxy"`
-	AnonymousVPN     bool `maxminddb:"is_anonymous_vpn"`
-	PublicProxy      bool `maxminddb:"is_public_proxy"`
-	ResidentialProxy bool `maxminddb:"is_residential_proxy"`
-	TorExitNode      bool `maxminddb:"is_tor_exit_node"`
-	HostingProvider  bool `maxminddb:"is_hosting_provider"`
+	mobile, proxy, hosting, vpn, tor geo.Truth
 }
 
-// merge fills the gaps of r from other. It takes a location as a whole: city and country must come
-// from the same record.
+// merge fills the gaps of r from other.
 func (r *record) merge(other *record) {
-	if !r.placed() || !r.hasCoordinates() && other.hasCoordinates() {
-		kept, built := r.Traits, r.built
-		*r = *other
-		r.Traits, r.built = kept, built
+	r.place.merge(&other.place)
+	r.network.merge(&other.network)
+}
+
+// merge takes a location as a whole: city and country must come from the same record. Only what
+// follows from the country may come from another one.
+func (l *locality) merge(other *locality) {
+	had, more := l.exactness(), other.exactness()
+	switch {
+	case more == 0:
+		return
+	case had == 0:
+		*l = *other
+		return
 	}
-	r.Traits.merge(&other.Traits)
-}
-
-func (r *record) placed() bool {
-	return r.hasCoordinates() || r.Continent != named{} || r.Country != named{} ||
-		r.RegisteredCountry != named{}
-}
-
-func (r *record) hasCoordinates() bool {
-	return r.Location.Latitude != 0 || r.Location.Longitude != 0
-}
-
-func (t *traits) merge(other *traits) {
-	if t.ASNumber == 0 {
-		t.ASNumber, t.ASOrganization = other.ASNumber, other.ASOrganization
+	from := *other
+	if more > had {
+		*l, from = *other, *l
 	}
-	t.ISP = first(t.ISP, other.ISP)
-	t.Organization = first(t.Organization, other.Organization)
-	t.ConnectionType = first(t.ConnectionType, other.ConnectionType)
-	t.UserType = first(t.UserType, other.UserType)
-	t.AnonymousProxy = t.AnonymousProxy || other.AnonymousProxy
-	t.AnonymousVPN = t.AnonymousVPN || other.AnonymousVPN
-	t.PublicProxy = t.PublicProxy || other.PublicProxy
-	t.ResidentialProxy = t.ResidentialProxy || other.ResidentialProxy
-	t.TorExitNode = t.TorExitNode || other.TorExitNode
-	t.HostingProvider = t.HostingProvider || other.HostingProvider
+	if l.countryCode != "" && l.countryCode == from.countryCode {
+		l.continent = first(l.continent, from.continent)
+		l.continentCode = first(l.continentCode, from.continentCode)
+		l.country = first(l.country, from.country)
+		l.eu = max(l.eu, from.eu)
+	}
+}
+
+// exactness says which of several locations is taken: the one with the highest, else the first.
+func (l *locality) exactness() int {
+	switch {
+	case l.lat != 0 || l.lon != 0:
+		return 4
+	case l.ofRegistry:
+		return 2
+	case l.country != "" || l.countryCode != "" || l.continent != "" || l.continentCode != "":
+		return 3
+	case *l != (locality{}):
+		return 1
+	}
+	return 0
+}
+
+func (n *network) merge(other *network) {
+	if n.number == 0 {
+		n.number, n.holder, n.asName = other.number, first(other.holder, n.holder),
+			first(other.asName, n.asName)
+	}
+	n.isp = first(n.isp, other.isp)
+	n.org = first(n.org, other.org)
+	n.domain = first(n.domain, other.domain)
+	n.connection = first(n.connection, other.connection)
+	n.mobile = max(n.mobile, other.mobile)
+	n.proxy = max(n.proxy, other.proxy)
+	n.hosting = max(n.hosting, other.hosting)
+	n.vpn = max(n.vpn, other.vpn)
+	n.tor = max(n.tor, other.tor)
 }
 
 // date lets the record be no newer than a file that it was read from.
@@ -99,62 +108,38 @@ func (r *record) date(built time.Time) {
 
 // result converts the record to a geo.Result at now, without address and prefix.
 func (r *record) result(zones *zones, now time.Time) geo.Result {
+	l, n := &r.place, &r.network
 	return geo.Result{
-		Location: r.location(zones, now),
-		Network:  r.Traits.network(),
-		Flags:    r.Traits.flags(),
+		Location: geo.Location{
+			Continent: l.continent, Country: l.country, CountryCode: l.countryCode,
+			RegionName: l.region, City: l.city, Zip: l.zip, Lat: l.lat, Lon: l.lon,
+			Timezone: l.timezone, UTCOffsetSeconds: zones.offset(l.timezone, now),
+			Currency: currencyOf(l.countryCode),
+		},
+		Network: geo.Network{
+			ISP: first(n.isp, n.holder), Org: first(n.org, n.holder), AS: n.as(), ASName: n.asName,
+		},
+		Flags: geo.Flags{
+			Mobile: n.mobile == geo.Yes, Proxy: n.proxy == geo.Yes, Hosting: n.hosting == geo.Yes,
+		},
 		Data: geo.Data{
-			AccuracyRadiusKm: int(r.Location.Radius), ASN: r.Traits.ASNumber, AsOf: r.built,
+			AccuracyRadiusKm: int(l.radius), ASN: n.number, AsOf: r.built,
+			RegionCode: l.regionCode, ContinentCode: l.continentCode, ConnectionType: n.connection,
+			ASDomain: n.domain, GeonameID: l.geoname, Confidence: l.confidence, IsEU: l.eu,
+			IsVPN: n.vpn, IsTor: n.tor, IsProxy: n.proxy, IsHosting: n.hosting,
 		},
 	}
 }
 
-func (r *record) location(zones *zones, now time.Time) geo.Location {
-	country := r.Country
-	if country == (named{}) {
-		country = r.RegisteredCountry // the only country of anycast and satellite networks
+// as returns the autonomous system's number and name, such as "AS15169 Google LLC".
+func (n *network) as() string {
+	switch {
+	case n.number == 0:
+		return ""
+	case n.holder == "":
+		return "AS" + strconv.FormatUint(uint64(n.number), 10)
 	}
-	l := geo.Location{
-		Continent:        r.Continent.Names.English,
-		Country:          country.Names.English,
-		CountryCode:      country.ISOCode,
-		City:             r.City.Names.English,
-		Zip:              r.Postal.Code,
-		Lat:              r.Location.Latitude,
-		Lon:              r.Location.Longitude,
-		Timezone:         r.Location.TimeZone,
-		UTCOffsetSeconds: zones.offset(r.Location.TimeZone, now),
-		Currency:         currencyOf(country.ISOCode),
-	}
-	if len(r.Subdivisions) > 0 {
-		l.RegionName = r.Subdivisions[0].Names.English
-	}
-	return l
-}
-
-func (t *traits) network() geo.Network {
-	n := geo.Network{
-		ISP:    first(t.ISP, t.ASOrganization),
-		Org:    first(t.Organization, t.ASOrganization),
-		ASName: t.ASOrganization,
-	}
-	if t.ASNumber != 0 {
-		n.AS = strings.TrimSpace("AS" + strconv.FormatUint(uint64(t.ASNumber),
-			10) + " " + t.ASOrganization)
-	}
-	return n
-}
-
-// flags converts the traits to geo.Flags. It ignores is_anonymous, which MaxMind also sets for
-// every hosting provider.
-func (t *traits) flags() geo.Flags {
-	return geo.Flags{
-		Mobile: strings.EqualFold(t.ConnectionType, "cellular") || t.UserType == "cellular",
-		Proxy: t.AnonymousProxy || t.AnonymousVPN || t.PublicProxy ||
-			t.ResidentialProxy || t.TorExitNode,
-		Hosting: t.HostingProvider || t.UserType == "hosting" ||
-			t.UserType == "content_delivery_network",
-	}
+	return "AS" + strconv.FormatUint(uint64(n.number), 10) + " " + n.holder
 }
 
 func first(a, b string) string {

@@ -11,6 +11,7 @@ import (
 // watched is a watched file. Only the goroutine that runs watch uses it.
 type watched struct {
 	path    string
+	layout  *layout
 	taken   os.FileInfo // state of the file when it was last read, usable or not
 	seen    os.FileInfo // state at the last check, if it differs from taken
 	missing bool        // it was logged that the file is missing
@@ -28,7 +29,7 @@ func (w *watched) open() (*file, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", w.path)
 	}
-	return readFile(w.path)
+	return readFile(w.path, w.layout)
 }
 
 // changed reports whether the file differs from the one that was read, and is the same as at the

@@ -168,7 +168,8 @@ func TestFormats(t *testing.T) {
 		"objects of fields": {job{"8.8.8.8", lines, bulk.CSV, "proxy, flags,city", 0, 0},
 			"query,proxy,mobile,hosting,city,error\n8.8.8.8,,,,Honolulu,\n"},
 		"the object of details": {job{"", lines, bulk.CSV, "data", 0, 0},
-			"query,prefix,accuracyRadiusKm,asn,source,asOf,error\n"},
+			"query,prefix,accuracyRadiusKm,asn,source,asOf,regionCode,continentCode,connectionType,asDomain," +
+				"geonameId,confidence,isEU,isVPN,isTor,isProxy,isHosting,error\n"},
 		"a field twice": {job{"8.8.8.8", lines, bulk.NDJSON, "country,city,country", 0, 0},
 			`{"query":"8.8.8.8","country":"United States","city":"Honolulu"}` + "\n"},
 	} {

@@ -104,7 +104,9 @@ type Plan struct {
 }
 
 // details are the members that a server adds with details=1, and a provider may not know.
-var details = []string{"prefix", "accuracyRadiusKm", "asn", "source", "asOf"}
+var details = []string{"prefix", "accuracyRadiusKm", "asn", "source", "asOf",
+	"regionCode", "continentCode", "connectionType", "asDomain", "geonameId", "confidence", "isEU",
+	"isVPN", "isTor", "isProxy", "isHosting"}
 
 // standard are the fields of CSV and TSV if none are named.
 var standard = []string{"country", "countryCode", "regionName", "city", "lat", "lon", "timezone",
@@ -134,6 +136,7 @@ func paths() (all map[string][]string, groups map[string][]string) {
 			all[group+"."+name] = all[name]
 		}
 	}
+	all["accuracyRadius"] = all["accuracyRadiusKm"]
 	return all, groups
 }
 
