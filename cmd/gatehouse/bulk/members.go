@@ -29,9 +29,15 @@ var members = map[string]func(*geo.Result) any{
 	"network.as":                func(r *geo.Result) any { return &r.Network.AS },
 	"network.asname":            func(r *geo.Result) any { return &r.Network.ASName },
 	"network.reverse":           func(r *geo.Result) any { return &r.Network.Reverse },
-	"flags.mobile":              func(r *geo.Result) any { return knownIf(r.Flags.Mobile || r.Data.ConnectionType != "", &r.Flags.Mobile) },
-	"flags.proxy":               func(r *geo.Result) any { return knownIf(r.Flags.Proxy || r.Data.IsProxy != geo.Unknown, &r.Flags.Proxy) },
-	"flags.hosting":             func(r *geo.Result) any { return knownIf(r.Flags.Hosting || r.Data.IsHosting != geo.Unknown, &r.Flags.Hosting) },
+	"flags.mobile": func(r *geo.Result) any {
+		return knownIf(r.Flags.Mobile || r.Data.ConnectionType != "", &r.Flags.Mobile)
+	},
+	"flags.proxy": func(r *geo.Result) any {
+		return knownIf(r.Flags.Proxy || r.Data.IsProxy != geo.Unknown, &r.Flags.Proxy)
+	},
+	"flags.hosting": func(r *geo.Result) any {
+		return knownIf(r.Flags.Hosting || r.Data.IsHosting != geo.Unknown, &r.Flags.Hosting)
+	},
 }
 
 // isPlaced reports whether the coordinates are known: those of 0, 0 are in the sea.
