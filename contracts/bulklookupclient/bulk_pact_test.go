@@ -130,7 +130,7 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 	mixed := []string{"8.8.8.8", "https://example.com", "10.0.0.1", "example.com", "8.8.8.8",
 		"127.0.0.1", "", "5.255.255.1", "a/b", "999.1.1.1"}
 	reasons := []string{"", "has_scheme", "private_range", "", "", "reserved_range", "empty",
-		"no_location", "has_path", "malformed"}
+		"not_found", "has_path", "malformed"}
 	items := make([]any, len(mixed))
 	for i, query := range mixed {
 		items[i] = object{"ok": true, "query": query,

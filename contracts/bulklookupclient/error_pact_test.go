@@ -66,14 +66,14 @@ func failingLookups(t *testing.T, p *pacttest.Pact) {
 			"5.255.255.1")},
 		Request: getLookup("5.255.255.1"),
 		Response: pacttest.Response{Status: 400,
-			JSON: failure("5.255.255.1", "invalid_query", "no_location"), Header: header(
+			JSON: failure("5.255.255.1", "invalid_query", "not_found"), Header: header(
 				"X-Geo-Source", source, "X-Cache", "miss", "Age", pacttest.Digits("0"), "Cache-Control",
 				"private, max-age=60")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Lookup(ctx, "5.255.255.1")
 			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
-				Reason: "no_location", Query: "5.255.255.1",
+				Reason: "not_found", Query: "5.255.255.1",
 				Origin: bulklookupclient.Origin{Source: "upstream", MaxAge: time.Minute}})
 		})
 	})

@@ -197,7 +197,7 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 		{"a lookup of the caller's own address from a reserved one", "192.0.2.7", "invalid_query",
 			"reserved_range", "", 400, nil},
 		{"a lookup of the caller's own address without a result", "5.255.255.7", "invalid_query",
-			"no_location", "", 400,
+			"not_found", "", 400,
 			[]pacttest.State{pacttest.Given("the upstream does not know a query", "query",
 				"5.255.255.7")}},
 		{"a lookup of the caller's own address over the upstream's limit", "8.8.8.8",

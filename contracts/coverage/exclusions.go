@@ -48,5 +48,7 @@ func Exclusions() []Exclusion {
 		all = append(all, Exclusion{"LookupData $." + member,
 			"It needs offline files; the simulated upstream knows only the source of its answers."})
 	}
+	all = append(all, Exclusion{`LookupError $.reason: "no_location"`,
+		"It needs offline files; the upstream says not_found."})
 	return all
 }

@@ -196,7 +196,7 @@ func TestSingleAnswers(t *testing.T) {
 		{"domain to loopback", "dns.google", `{"status":"success","query":"::1"}`, invalid(geo.ReasonReservedRange)},
 		{"private range", "8.8.8.8", `{"status":"fail","message":"private range","query":"8.8.8.8"}`, invalid(geo.ReasonPrivateRange)},
 		{"reserved range", "8.8.8.8", `{"status":"fail","message":"reserved range","query":"8.8.8.8"}`, invalid(geo.ReasonReservedRange)},
-		{"invalid query", "8.8.8.8", `{"status":"fail","message":"invalid query","query":"8.8.8.8"}`, invalid(geo.ReasonNoLocation)},
+		{"invalid query", "8.8.8.8", `{"status":"fail","message":"invalid query","query":"8.8.8.8"}`, invalid(geo.ReasonNotFound)},
 		{"another message", "8.8.8.8", `{"status":"fail","message":"no idea","query":"8.8.8.8"}`, geo.Answer{Err: &geo.Error{Code: geo.CodeProviderUnreachable}}},
 		{"domain unknown", "nowhere.example", `{"status":"fail","message":"invalid query","query":"nowhere.example"}`, invalid(geo.ReasonNotFound)},
 		{"domain, no message", "nowhere.example", `{"status":"fail"}`, geo.Answer{Err: &geo.Error{Code: geo.CodeProviderUnreachable}}},

@@ -51,7 +51,6 @@ var (
 	errPrivateRange  = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonPrivateRange}
 	errReservedRange = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonReservedRange}
 	errNotFound      = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}
-	errNoLocation    = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNoLocation}
 	errBadElement    = &geo.Error{Code: geo.CodeProviderUnreachable}
 )
 
@@ -87,11 +86,7 @@ func decodeAnswer(body []byte, q geo.Query) (geo.Answer, error) {
 	}
 	switch {
 	case r.Status == "fail":
-		err := failure(r.Message)
-		if err == errNotFound && !q.IsDomain() {
-			err = errNoLocation
-		}
-		return geo.Answer{Err: err}, nil
+		return geo.Answer{Err: failure(r.Message)}, nil
 	case r.Status != "success" || !known || !r.plausible():
 		return geo.Answer{}, errMisfit
 	}
