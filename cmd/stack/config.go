@@ -185,6 +185,7 @@ func Defaults() Config {
 		Lookups: &Lookups{
 			Upstream:     ipapi.Config{Tier: ipapi.Free, Base: "http://ip-api.com"},
 			Reverse:      ptr.Config{Server: ptr.System},
+			Files:        mmdb.Config{Options: mmdb.Options{Language: "en"}},
 			CacheEntries: 100_000, CacheTTL: geo.ResultTTL, Timeout: 5 * time.Second, Concurrency: 8,
 			UpstreamShare: 1,
 			Egress:        "default",
