@@ -53,7 +53,7 @@ pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 
 # The packages that take longest come first. The tests of contracts and docs have run by then, and
 # make lint runs every analyzer that go test would run.
-test: setup contracts ## Run every test with the race detector (about 15 minutes on two processors)
+test: setup contracts ## Run every test with the race detector (about 20 minutes on two processors)
 	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./providers/sqlstore ./actors/token $$(go list ./... | grep -vE '/(contracts|docs)(/|$$)')
 
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
