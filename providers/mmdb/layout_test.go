@@ -245,7 +245,7 @@ func TestFilesAreJoined(t *testing.T) {
 			t.Errorf("%s: got %v and %s, want %s", addr, have, got.Data.Prefix, want)
 		}
 	}
-	wantError(t, single(t, p, "9.9.9.9"), geo.CodeInvalidQuery, geo.ReasonNotFound)
+	wantError(t, single(t, p, "9.9.9.9"), geo.CodeInvalidQuery, geo.ReasonNoLocation)
 	got := single(t, open(t, mmdb.Config{}, registry), "81.2.69.1").Result.Location.CountryCode
 	if got != "US" {
 		t.Errorf("registry alone: got %q, want US", got)
