@@ -1,0 +1,3 @@
+// Package matching compares responses with pacts by the rules of the Pact specification, versions 1
+// to 4.
+package matching
