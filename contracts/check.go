@@ -95,16 +95,23 @@ func (it *Interaction) Uses() []string {
 	for _, part := range []string{"request", "response"} {
 		one, _ := it.body[part].(map[string]any)
 		generators(one["generators"], func(text string) {
-			all := expression.FindAllStringSubmatch(text, -1)
-			if all == nil {
-				found[text] = true // the library takes it for a name
-			}
-			for _, match := range all {
-				found[match[1]] = true
+			for _, name := range expressionNames(text) {
+				found[name] = true
 			}
 		})
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// expressionNames returns the names of the values in an expression. Text without ${…} is a name.
+func expressionNames(text string) (names []string) {
+	for _, match := range expression.FindAllStringSubmatch(text, -1) {
+		names = append(names, match[1])
+	}
+	if names == nil {
+		return []string{text}
+	}
+	return names
 }
 
 // generators passes the expression of each generator that takes a value from a state.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"gatehouse/actors/oauth"
 )
 
@@ -34,7 +32,7 @@ var clientValues = []Value{
 
 func clientStates() []State {
 	shared := []Parameter{
-		{"client_id", String, DefaultClientID, nil, "A UUID in lower case."},
+		{"client_id", String, DefaultClientID, nil, "A UUID, or 3 to 40 letters, digits, dots, underscores and hyphens."},
 		{"name", String, "Contract", nil, "Name shown to people."},
 		{"redirect_uri", String, DefaultRedirectURI, nil, "Registered URIs, separated by spaces."},
 		{"scope", String, DefaultScope, nil, "The scopes that it may request."},
@@ -88,8 +86,8 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	c.Options.JWKS = a.text("jwks")
 	c.Options.JWTAccessTokens = a.text("access_token_format") == "jwt"
 	c.Options.RequirePKCE = a.flag("require_pkce")
-	if id, err := uuid.Parse(c.ID); err != nil || id.String() != c.ID {
-		return nil, "", fmt.Errorf("client_id: got %s, want a UUID in lower case, such as %s", c.ID, DefaultClientID)
+	if err := c.CheckID(); err != nil {
+		return nil, "", err
 	}
 	if c.Scopes, err = scopesOf(a); err != nil {
 		return nil, "", err

@@ -107,13 +107,13 @@ func (f *fixture) start(ctx context.Context) error {
 }
 
 // restart stops the nodes and starts them with other settings, on the same database.
-func (f *fixture) restart(ctx context.Context, change func(*stack.Identity)) error {
+func (f *fixture) restart(ctx context.Context, change func(*stack.Config)) error {
 	if err := f.stop(); err != nil {
 		return err
 	}
 	identity := *f.service.Identity
-	change(&identity)
 	f.service.Identity = &identity
+	change(&f.service)
 	return f.start(ctx)
 }
 

@@ -63,6 +63,8 @@ func openIDStates() []State {
 		}, nil, parseRegistration},
 		{"clients may describe themselves", "The operator accepts clients that describe themselves in a client-id metadata document.",
 			nil, nil, always(acceptDocuments)},
+		{"the operator names policies", "The operator names pages with the terms of service and about privacy.",
+			nil, nil, always(namePolicies)},
 		{"this address has registered too many clients", "The next registration without a token from the caller's address is rejected for a while.",
 			nil, nil, always(registerClients)},
 		{"a client assertion", "A JWT that authenticates the client, whose key it is signed with (RFC 7523).", []Parameter{
@@ -241,14 +243,20 @@ func parseRegistration(a arguments) (setUp, error) {
 		return nil, errors.New("token: must have 32 to 256 characters")
 	}
 	return func(ctx context.Context, f *fixture) error {
-		return f.restart(ctx, func(c *stack.Identity) {
-			c.Registration, c.RegistrationToken = mode, text
+		return f.restart(ctx, func(c *stack.Config) {
+			c.Identity.Registration, c.Identity.RegistrationToken = mode, text
 		})
 	}, nil
 }
 
 func acceptDocuments(ctx context.Context, f *fixture) error {
-	return f.restart(ctx, func(c *stack.Identity) { c.ClientMetadata = true })
+	return f.restart(ctx, func(c *stack.Config) { c.Identity.ClientMetadata = true })
+}
+
+func namePolicies(ctx context.Context, f *fixture) error {
+	return f.restart(ctx, func(c *stack.Config) {
+		c.Brand.Terms, c.Brand.Privacy = "https://id.example/terms", "https://id.example/privacy"
+	})
 }
 
 func registerClients(ctx context.Context, f *fixture) error {

@@ -30,8 +30,13 @@ type Interaction struct {
 	// Problem says why no service can be tried with it, such as a plugin; "" = one can.
 	Problem string
 
+	Version int // of the specification, its first number
+
 	body map[string]any
 }
+
+// Raw returns the interaction as it is in the pact. It must not be changed.
+func (it *Interaction) Raw() map[string]any { return it.body }
 
 // StateUse is a state that a pact names.
 type StateUse struct {

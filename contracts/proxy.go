@@ -33,8 +33,8 @@ var transport = &http.Transport{DisableKeepAlives: true, DisableCompression: tru
 	DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext}
 
 // Proxy returns a reverse proxy that keeps forwarding headers as they are. rewrite sets the URL of
-// each outgoing request. The response is 502 when the service does not respond; then failed gets the
-// error, unless it is nil.
+// each outgoing request. The response is 502 when the service does not respond; then failed gets
+// the error, unless it is nil.
 func Proxy(rewrite func(*httputil.ProxyRequest), failed func(error)) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: transport,

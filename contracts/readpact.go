@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gatehouse/contracts/matching"
 )
 
 // ReadPact parses a pact. Errors and reports name it by source. An interaction that is malformed
@@ -24,6 +27,10 @@ func ReadPact(data []byte, source string) (*Pact, error) {
 		Provider: nameOf(whole["provider"]), whole: whole}
 	if p.Consumer == "" || p.Provider == "" {
 		return nil, fmt.Errorf("%s is not a pact: it names no consumer or no provider", source)
+	}
+	version, err := readVersion(whole)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", source, err)
 	}
 	all, err := listOf(whole, "interactions")
 	if err != nil {
@@ -39,19 +46,91 @@ func ReadPact(data []byte, source string) (*Pact, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s is not a pact: interaction %d is no object", source, i+1)
 		}
-		it := Interaction{body: body, States: readStates(body)}
+		it := Interaction{body: body, Version: version, States: readStates(body)}
 		it.ID, _ = body["_id"].(string)
 		it.Description, _ = body["description"].(string)
 		it.Pending, _ = body["pending"].(bool)
 		kind, typed := body["type"].(string)
 		it.HTTP = i < len(all) && (!typed || kind == "Synchronous/HTTP")
 		if it.HTTP {
+			joinHeaders(body["request"])
+			joinHeaders(body["response"])
 			it.readRequest()
 			it.Problem = it.malformed(plugins)
 		}
 		p.Interactions = append(p.Interactions, it)
 	}
 	return p, nil
+}
+
+// ResemblesPact reports whether JSON has a member that only a pact has. What is no JSON resembles
+// one.
+func ResemblesPact(data []byte) bool {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return !json.Valid(data)
+	}
+	for _, name := range []string{"consumer", "provider", "interactions", "messages"} {
+		if members[name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// versions matches the versions of the Pact specification that a Pact is read from.
+var versions = regexp.MustCompile(`^[1-4](\.[0-9]+)*$`)
+
+// readVersion returns the major version of the specification. Without one, it is 3.
+func readVersion(whole map[string]any) (int, error) {
+	metadata, _ := whole["metadata"].(map[string]any)
+	given := metadata["pactSpecificationVersion"]
+	for _, name := range []string{"pactSpecification", "pact-specification"} {
+		if o, ok := metadata[name].(map[string]any); ok {
+			given = o["version"]
+		}
+	}
+	if given == nil {
+		return 3, nil
+	}
+	text, ok := given.(string)
+	if !ok || !versions.MatchString(text) {
+		return 0, fmt.Errorf("its version of the Pact specification is %s, want 1 to 4 such as \"4.0\"",
+			written(given))
+	}
+	return int(text[0] - '0'), nil
+}
+
+// joinHeaders writes a header that has a list in one of its values as one text, of which verifiers
+// read the parts of the list. They compare the values of an array with those parts.
+func joinHeaders(part any) {
+	one, _ := part.(map[string]any)
+	headers, _ := one["headers"].(map[string]any)
+	rules, _ := one["matchingRules"].(map[string]any)
+	ruled, _ := rules["header"].(map[string]any)
+	for name, value := range headers {
+		list, ok := value.([]any)
+		isList := func(v any) bool { s, ok := v.(string); return ok && strings.Contains(s, ",") }
+		if !ok || !slices.ContainsFunc(list, isList) || hasFold(ruled, name) ||
+			strings.EqualFold(name, "Set-Cookie") {
+			continue
+		}
+		var parts []string
+		for _, v := range list {
+			parts = append(parts, fmt.Sprint(v))
+		}
+		headers[name] = strings.Join(parts, ", ")
+	}
+}
+
+// hasFold reports whether a header has a rule. Names of headers have no case.
+func hasFold(rules map[string]any, header string) bool {
+	for name := range rules {
+		if strings.EqualFold(name, header) {
+			return true
+		}
+	}
+	return false
 }
 
 // readObject parses a JSON object. Its error says where the JSON is broken.
@@ -175,7 +254,19 @@ func (it *Interaction) malformed(plugins []string) string {
 	} else if it.body["providerStates"] != nil {
 		return "providerStates is no array"
 	}
-	return it.pluginProblem(plugins)
+	if problem := it.pluginProblem(plugins); problem != "" {
+		return problem
+	}
+	if _, err := it.Expected(); err != nil {
+		return "the response: " + err.Error()
+	}
+	return ""
+}
+
+// Expected returns the response that the interaction expects.
+func (it *Interaction) Expected() (*matching.Expected, error) {
+	response, _ := it.body["response"].(map[string]any)
+	return matching.ReadExpected(response, it.Version)
 }
 
 // written returns a value as JSON.

@@ -177,38 +177,17 @@ func (p *Parameter) accept(v any) (any, error) {
 
 // unknownState suggests the state with the most similar name, if there is one.
 func unknownState(name string) string {
-	best, distance := "", max(3, len(name)/3)
-	for _, s := range Catalogue() {
-		if d := editDistance(strings.ToLower(name), s.Name); s.Name != "" && d < distance {
-			best, distance = s.Name, d
-		}
-	}
-	if best != "" {
+	if best := Nearest(name, stateNames()); best != "" {
 		return fmt.Sprintf("there is no such state; did you mean %q?", best)
 	}
 	return "there is no such state; pactcheck states lists all"
 }
 
-// editDistance returns how many bytes must be inserted, removed or replaced to turn a into b
-// (Levenshtein distance).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+func stateNames() (names []string) {
+	for _, s := range Catalogue() {
+		names = append(names, s.Name)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return names
 }
 
 // arguments holds the values of a state's parameters by name. Each has its parameter's type or is

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -83,38 +81,5 @@ func TestBalancerExamples(t *testing.T) {
 	var route struct{ Route map[string]any }
 	if err := yaml.Unmarshal([]byte(p.example(t, "route:")), &route); err != nil || len(route.Route) == 0 {
 		t.Errorf("got a route of Envoy %v, error %v", route, err)
-	}
-}
-
-// TestAlertRules checks that the alert rules are YAML and ask for metrics that the page has.
-func TestAlertRules(t *testing.T) {
-	p := readPage(t, clusterPage)
-	var known []string
-	for _, row := range p.rows(t, "Metric of a node | Type | Labels | Meaning") {
-		known = append(known, row[0])
-		if row[1] == "histogram" {
-			known = append(known, row[0]+"_bucket")
-		}
-	}
-	var rules struct {
-		Groups []struct {
-			Rules []struct {
-				Alert, Expr, For string
-				Annotations      struct{ Summary string }
-			}
-		}
-	}
-	if err := yaml.Unmarshal([]byte(p.example(t, "groups:")), &rules); err != nil {
-		t.Fatal(err)
-	}
-	if len(rules.Groups) != 1 || len(rules.Groups[0].Rules) < 5 {
-		t.Fatalf("got rules %+v, want one group of five or more", rules)
-	}
-	for _, r := range rules.Groups[0].Rules {
-		names := regexp.MustCompile(`gatehouse_\w+`).FindAllString(r.Expr, -1)
-		unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
-		if len(names) == 0 || len(unknown) > 0 || r.For == "" || r.Annotations.Summary == "" {
-			t.Errorf("%s: got %+v with unknown metrics %q", r.Alert, r, unknown)
-		}
 	}
 }

@@ -18,7 +18,9 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
+	"gatehouse/providers/mmdb/mmdbtest"
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
@@ -48,10 +50,15 @@ func metrics(t *testing.T) []string {
 	); err != nil {
 		t.Fatal(err)
 	}
+	city, updates := filepath.Join(dir, "city.mmdb"), filepath.Join(dir, "updates.yaml")
+	mmdbtest.WriteCity(t, city, map[string]geo.Location{"9.0.0.0/8": {City: "Boxford"}})
+	if err := os.WriteFile(updates, []byte("files: [{file: city.mmdb, url: 'http://127.0.0.1:9'}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	startServer(t, built, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"+
 		" --breaker-failures 1 --ptr 127.0.0.1:9 --audit-webhook http://127.0.0.1:9/"+
 		" --audit-webhook-secret 0123456789abcdef0123456789abcdef --dir "+dir+
-		" --admin-tls-cert "+certFile+" --admin-tls-key "+keyFile, environment(), "serving")
+		" --ip-mmdb "+city+" --mmdb-update "+updates+" --admin-tls-cert "+certFile+" --admin-tls-key "+keyFile, environment(), "serving")
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +154,7 @@ func nodeMetrics(t *testing.T) []string {
 	c.Listen, c.AdminListen, c.Log = "127.0.0.1:0", "127.0.0.1:0", io.Discard
 	c.Lookups = nil
 	c.Cluster = &stack.Cluster{Listen: "127.0.0.1:0"}
-	c.Identity.Database.URL = pgtest.Start(t)
+	c.Identity.Database.URL = pgtest.Migrated(t)
 	c.Identity.Database.KeyFiles = []string{pgtest.KeyFile(t)}
 	s, err := stack.Start(t.Context(), c)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/gatehouse/ascode"
 )
 
 // tables are what TestTables compares: the lines that each row of a table says, with those that the
@@ -45,7 +46,23 @@ var tables = []struct {
 	{"docs/identity.md", "What expires | After | Setting", lifetimeOf, lifetimes},
 	{"docs/operations.md", "Action | Recorded when | Details", actionsOf, actions},
 	{"docs/loadtests.md", "Scenario | What it measures | Steps", scenarioOf, scenarios},
+	{"docs/ascode.md", "Key of a file | Type | Meaning", keyOf, keysOf(ascode.SetKeys)},
+	{"docs/ascode.md", "Key of a resource | Type | Meaning", keyOf, keysOf(ascode.ResourceKeys)},
+	{"docs/ascode.md", "Key of a client | Type | Meaning", keyOf, keysOf(ascode.ClientKeys)},
 	{"docs/development.md", "Folder | What is there", folderOf, packages},
+}
+
+// keyOf returns the key and the meaning of a row.
+func keyOf(_ *testing.T, row []string) []string { return []string{row[0] + ": " + row[2]} }
+
+// keysOf returns the keys of files for gatehouse apply, with their meaning.
+func keysOf(keys []ascode.Key) func(*testing.T) []string {
+	return func(*testing.T) (lines []string) {
+		for _, k := range keys {
+			lines = append(lines, k.Name+": "+k.Help)
+		}
+		return lines
+	}
 }
 
 func actionsOf(_ *testing.T, row []string) []string { return strings.Split(row[0], ", ") }

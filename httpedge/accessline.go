@@ -61,6 +61,9 @@ func (l *accessLog) write(line *accessLine) error {
 	return err
 }
 
+// longestReason is the longest reason in the log, in bytes.
+const longestReason = 300
+
 func (a *accessLine) record(level slog.Level) slog.Record {
 	r := slog.NewRecord(a.start, level, message, 0)
 	r.AddAttrs(
@@ -74,8 +77,14 @@ func (a *accessLine) record(level slog.Level) slog.Record {
 		if f.ClientID != "" {
 			r.AddAttrs(slog.String("client_id", f.ClientID))
 		}
+		if f.UnknownID != "" {
+			r.AddAttrs(slog.String("unknown_client_id", f.UnknownID))
+		}
 		if f.Code != "" {
 			r.AddAttrs(slog.String("error", f.Code))
+		}
+		if f.Reason != "" {
+			r.AddAttrs(slog.String("reason", f.Reason[:min(len(f.Reason), longestReason)]))
 		}
 		r.AddAttrs(slog.String("reference", a.requestID))
 	}

@@ -40,6 +40,8 @@ type arrival struct {
 	request  arriving     // that begins at buf[0]
 	room     *streamRoom  // for bodies of streams; nil = there are none
 	held     atomic.Int64 // bytes of room
+
+	body *endpoint.Body // of the response to the last request; nil = none
 }
 
 func newArrival(conn net.Conn, room *streamRoom) net.Conn {
@@ -114,9 +116,17 @@ func (a *arrival) release() {
 	}
 }
 
-// gather reads until a request is complete or can be refused, or until an error.
+// HoldBody frees b when its response has been sent. Only handlers of the connection call it.
+func (a *arrival) HoldBody(b *endpoint.Body) { a.body = b }
+
+// gather reads until a request is complete or can be refused, or until an error. The response to
+// the request before has been sent.
 func (a *arrival) gather() {
 	a.release()
+	if a.body != nil {
+		a.body.Free()
+		a.body = nil
+	}
 	left := copy(a.buf, a.buf[a.to:]) // of a client that did not wait for the response
 	if left <= arrivalRoom && cap(a.buf) > arrivalRoom+arrivalStep {
 		a.buf = append(make([]byte, 0, arrivalRoom), a.buf[:left]...)

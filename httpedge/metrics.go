@@ -63,7 +63,7 @@ func newMetrics(s *Server) (*metrics, error) {
 		if c != nil {
 			all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name:        "gatehouse_certificate_not_after_seconds",
-				Help:        "When the TLS certificate of a listener ends, in seconds since 1970.",
+				Help:        "When the TLS certificate of a listener ends, in seconds since 1970: the earliest end of its chain.",
 				ConstLabels: prometheus.Labels{"use": use},
 			}, c.notAfter))
 		}

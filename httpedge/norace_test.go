@@ -2,4 +2,7 @@
 
 package httpedge_test
 
-const raceAllocations = 0
+const (
+	raceAllocations = 0
+	raceBytes       = 0
+)

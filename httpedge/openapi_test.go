@@ -16,7 +16,7 @@ func TestLookupsMatchOpenAPI(t *testing.T) {
 	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup?q=example.com",
 		"/api/lookup", "/api/lookup?q=10.0.0.1", "/api/my-ip", "/openapi.yaml",
 		"/api/lookup?q=8.8.8.8&details=1", "/api/lookup?q=8.8.8.8&fields=city,as",
-		"/api/lookup?q=8.8.8.8&fields=x"} {
+		"/api/lookup?q=8.8.8.8&fields=x", "/api/lookup?q=8.8.8.8&fields=flags,prefix"} {
 		st.Get(t, path)
 	}
 	st.PostBulk(t, `{"queries":["8.8.8.8","10.0.0.1",""]}`)
@@ -29,6 +29,9 @@ func TestLookupsMatchOpenAPI(t *testing.T) {
 		st.PostStream(t, "text/plain", body)
 	}
 	st.PostStream(t, "text/csv", "8.8.8.8")
+	for _, view := range []string{"fields=city", "details=1"} {
+		st.Send(t, "POST", st.URL+"/api/stream?"+view, "8.8.8.8\nx\n", "Content-Type", "text/plain")
+	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		st.Send(t, "GET", st.AdminURL+path, "")
 	}

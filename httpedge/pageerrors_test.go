@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge/pages"
@@ -29,7 +30,7 @@ func isErrorPage(a stacktest.Response, t *testing.T, what string, status int, ti
 		a.Has(t, name, want)
 	}
 	if csp := a.Header.Get("Content-Security-Policy"); !strings.Contains(csp,
-		"default-src 'none'; style-src "+pages.StyleSource) ||
+		"default-src 'none'; style-src "+pages.NewView(brand.Brand{}).StyleSource()) ||
 		!strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("%s: got policy %q, want that of pages", what, csp)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/httpedge/compat"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
 	"gatehouse/httpedge/me"
@@ -19,6 +20,7 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	c := &s.config
 	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI,
 		AnyOrigin: true}}
+	all = append(all, s.faceEndpoints(get)...)
 	if c.Tokens != nil {
 		all = append(all, oauthapi.Endpoints(oauthapi.Config{Tokens: c.Tokens,
 			Caller: s.clients.caller, Issuer: c.Issuer, DefaultScopes: c.DefaultScopes,
@@ -29,9 +31,18 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 		all = append(all, me.Endpoints(s.site, c.People, c.Tokens, c.Audit)...)
 	}
 	if c.Lookups != nil {
-		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller, c.LookupKeys)...)
+		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller, c.LookupKeys, c.Files)...)
 	}
 	return all
+}
+
+// compatEndpoints returns the endpoints in the shapes of other services.
+func (s *Server) compatEndpoints() []endpoint.Endpoint {
+	c := compat.Config{Services: s.config.Compat, Lookups: s.config.Lookups, Caller: s.clients.caller}
+	if s.config.LookupKeys != nil {
+		c.Key = s.config.LookupKeys.Caller
+	}
+	return compat.Endpoints(c)
 }
 
 // unmatched is the route of requests that match no endpoint, in logs and metrics.

@@ -19,12 +19,15 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/audit"
+	"gatehouse/actors/brand"
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
+	"gatehouse/httpedge/compat"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
+	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/signin"
 	"gatehouse/httpedge/visit"
 )
@@ -42,9 +45,14 @@ type Config struct {
 	Lookups *lookup.Service // the caller stops it after Shutdown; optional: nil = no lookups
 	// LookupKeys are the API keys of callers of lookups. Optional: nil = there are none.
 	LookupKeys *lookups.Keys
-	Logger     *slog.Logger
-	Log        *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
-	Metrics    *prometheus.Registry // optional: served at /metrics; nil = a new one
+	// Compat names the services of package compat whose paths Serve's third listener has. Optional;
+	// it needs Lookups.
+	Compat []string
+	// Files are offered to other servers. Optional: nil = none are.
+	Files   *lookups.Share
+	Logger  *slog.Logger
+	Log     *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
+	Metrics *prometheus.Registry // optional: served at /metrics; nil = a new one
 
 	// Tokens and People are the identity service; both are nil without it. The caller stops them
 	// after Shutdown.
@@ -52,6 +60,7 @@ type Config struct {
 	People *people.Service
 	Audit  audit.Store // the audit trail; required with Tokens
 	Issuer string      // base URL without a trailing slash; required with Tokens
+	Brand  brand.Brand // what people see
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
@@ -98,6 +107,7 @@ type Server struct {
 	clients   *clientAddresses
 	failures  *endpoint.Failures
 	site      *visit.Site
+	view      *pages.View
 	origins   *clientOrigins      // nil without Tokens
 	database  *databaseCheck      // nil without Tokens
 	endpoints []endpoint.Endpoint // of the public server
@@ -105,6 +115,7 @@ type Server struct {
 	adminTLS  *certificate        // nil without TLS
 
 	public, admin           *fasthttp.Server
+	compat                  *fasthttp.Server // nil without Config.Compat; its connections count as public ones
 	publicConns, adminConns *connections
 
 	streams      streamRoom
@@ -133,7 +144,8 @@ func New(config Config) (*Server, error) {
 	s := &Server{config: config, log: config.Logger, clients: clients,
 		failures: endpoint.NewFailures(config.Logger),
 		streams:  streamRoom{Total: maxStreamsBytes, Share: maxOwnStreams, Shares: sharesOf}}
-	site := visit.Config{People: config.People, Issuer: config.Issuer, Failures: s.failures,
+	s.view = pages.NewView(config.Brand)
+	site := visit.Config{People: config.People, Issuer: config.Issuer, View: s.view, Failures: s.failures,
 		Caller: s.clients.caller, ClientFailed: s.clientFailed}
 	if config.Tokens != nil {
 		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
@@ -167,6 +179,9 @@ func New(config Config) (*Server, error) {
 	s.public = s.newFastHTTP(s.handler(s.endpoints, s.publicNotFound, true))
 	s.public.HeaderReceived = limitBody
 	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound, false))
+	if len(config.Compat) > 0 {
+		s.compat = s.newFastHTTP(compat.Slashed(s.handler(s.compatEndpoints(), notFound, true)))
+	}
 	return s, nil
 }
 
@@ -177,6 +192,8 @@ func (c *Config) check() error {
 	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New(
 			"httpedge: the issuer must be an http or https URL with nothing after the host")
+	case len(c.Compat) > 0 && c.Lookups == nil:
+		return errors.New("httpedge: Compat needs Lookups")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")
 	case !signin.IsChooserParameter(c.SkipChooserParameter):
@@ -226,12 +243,16 @@ func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// Serve serves both listeners until Shutdown and closes them. It returns nil after Shutdown, or an
+// Serve serves the listeners until Shutdown and closes them. It returns nil after Shutdown, or an
 // error when a listener fails. The listeners are plain TCP or Unix sockets even when TLS is
-// configured. Call it once.
-func (s *Server) Serve(public, admin net.Listener) error {
+// configured. With Config.Compat there is a third one for it, with the certificate of the public
+// one. Call it once.
+func (s *Server) Serve(public, admin net.Listener, compat ...net.Listener) error {
 	s.adminIsLocal.Store(isLocal(admin.Addr()))
 	bounded := []*boundedListener{s.publicConns.listener(public), s.adminConns.listener(admin)}
+	for _, ln := range compat {
+		bounded = append(bounded, s.publicConns.listener(ln))
+	}
 	s.mu.Lock()
 	s.listeners = bounded
 	stopped := s.stopped
@@ -239,13 +260,21 @@ func (s *Server) Serve(public, admin net.Listener) error {
 	if stopped {
 		return s.closeListeners()
 	}
-	ended := make(chan error, 2)
+	ended := make(chan error, len(bounded))
 	go func() { ended <- serve(s.public, bounded[0], s.tls, &s.streams, "public") }()
 	go func() { ended <- serve(s.admin, bounded[1], s.adminTLS, nil, "admin") }()
-	if first := <-ended; first != nil {
-		return errors.Join(first, s.closeListeners(), <-ended)
+	for _, ln := range bounded[2:] {
+		go func() { ended <- serve(s.compat, ln, s.tls, nil, "compatible") }()
 	}
-	return <-ended
+	var errs error
+	for range bounded {
+		if err := <-ended; err != nil && errs == nil {
+			errs = errors.Join(err, s.closeListeners())
+		} else {
+			errs = errors.Join(errs, err)
+		}
+	}
+	return errs
 }
 
 // closeListeners also ends a server that fasthttp has not started yet.
@@ -292,6 +321,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.publicConns.closeSilent()
 	err := s.public.ShutdownWithContext(ctx)
+	if s.compat != nil {
+		err = errors.Join(err, s.compat.ShutdownWithContext(ctx))
+	}
 	s.publicConns.closeAll()
 	s.adminConns.closeSilent()
 	if adminErr := s.admin.ShutdownWithContext(ctx); err == nil {

@@ -117,8 +117,8 @@ func TestStreamOfAClientThatLeaves(t *testing.T) {
 	}
 }
 
-// TestStreamsHoldABoundedMemory leaves little room for bodies: a stream that does not fit is refused,
-// and its bytes are given back, as those of one that is served are.
+// TestStreamsHoldABoundedMemory leaves little room for bodies: a stream that does not fit is
+// refused, and its bytes are given back, as those of one that is served are.
 func TestStreamsHoldABoundedMemory(t *testing.T) {
 	st := stacktest.NewLookups(t)
 	const room = 1<<20 + 512<<10 // for one body and what an arrival holds beyond it

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// newCertificate reads a pair of PEM files. With clientCA, clients need a certificate that is signed
-// by one in that file. use names the listener.
+// newCertificate reads a pair of PEM files. With clientCA, clients need a certificate that is
+// signed by one in that file. use names the listener.
 func newCertificate(use, certFile, keyFile, clientCA string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{files: []string{certFile, keyFile}, log: log.With("use", use)}
 	if clientCA != "" {
@@ -31,7 +31,8 @@ func (c *certificate) server() *tls.Config {
 		GetConfigForClient: c.get}
 }
 
-// notAfter returns when the certificate ends, in seconds since 1970. It checks the files as get does.
+// notAfter returns when the certificate ends, in seconds since 1970. It checks the files as get
+// does.
 func (c *certificate) notAfter() float64 {
 	_, _ = c.get(nil) // it logs what is wrong
 	c.mu.Lock()

@@ -18,8 +18,8 @@ const (
 	worseErrors  = 0.001 // share of the requests
 )
 
-// Numbers of requests that both runs need to compare a percentile. With fewer it depends on a few
-// requests.
+// Numbers of responses that both runs need to compare a percentile. With fewer it depends on a few
+// responses.
 const (
 	enoughForP99  = 100
 	enoughForP999 = 10_000
@@ -32,7 +32,7 @@ type Baseline struct{ report jsonReport }
 func ReadBaseline(r io.Reader) (*Baseline, error) {
 	var b Baseline
 	if err := json.NewDecoder(r).Decode(&b.report); err != nil || b.report.Scenario == "" ||
-		b.report.All.Requests == 0 {
+		b.report.All.Attempts == 0 {
 		return nil, fmt.Errorf("is no report of a load test (create one with --json)")
 	}
 	return &b, nil
@@ -125,7 +125,7 @@ func compareStep(before, now jsonStep) []string {
 		before, now float64
 	}{{"p50", 1, before.P50, now.P50}, {"p99", enoughForP99, before.P99, now.P99}, {"p99.9",
 		enoughForP999, before.P999, now.P999}} {
-		if min(before.Requests, now.Requests) >= m.enough && m.now > worseLatency*m.before {
+		if min(before.Responses, now.Responses) >= m.enough && m.now > worseLatency*m.before {
 			worse = append(worse, fmt.Sprintf("%s %s is %s, was %s", before.Step, m.name,
 				msText(m.now), msText(m.before)))
 		}
@@ -134,7 +134,7 @@ func compareStep(before, now jsonStep) []string {
 		worse = append(worse, fmt.Sprintf("%s runs at %.1f/s, was %.1f/s", before.Step,
 			now.Rate, before.Rate))
 	}
-	share := func(s jsonStep) float64 { return float64(s.Failed) / float64(max(1, s.Requests)) }
+	share := func(s jsonStep) float64 { return float64(s.Failed) / float64(max(1, s.Attempts)) }
 	if share(now) > share(before)+worseErrors {
 		worse = append(worse, fmt.Sprintf("%s has %.3g%% errors, had %.3g%%", before.Step,
 			100*share(now), 100*share(before)))

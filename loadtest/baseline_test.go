@@ -11,7 +11,7 @@ import (
 
 // measured returns a report of an open run with one step and no errors.
 func measured(requests int64) *loadtest.Report {
-	step := loadtest.Step{Name: "lookup", Requests: requests, Rate: 100, P50: time.Millisecond,
+	step := loadtest.Step{Name: "lookup", Attempts: requests, Rate: 100, P50: time.Millisecond,
 		P99: 2 * time.Millisecond, P999: 3 * time.Millisecond}
 	all := step
 	all.Name = "all"

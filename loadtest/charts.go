@@ -44,41 +44,45 @@ func (r *Report) chartGroups() []chartGroup {
 func (r *Report) overall(x axis) []chart {
 	seconds, periods := r.Result.Seconds, r.Result.Periods
 	p99 := perSeconds("p99", "alarm", seconds, func(s Second) float64 {
-		return latency(s.P99, s.Requests)
+		return latency(s.P99, s.Responses())
 	})
 	p50 := perSeconds("p50", "strong", seconds, func(s Second) float64 {
-		return latency(s.P50, s.Requests)
+		return latency(s.P50, s.Responses())
 	})
-	rate := perSeconds("requests", "strong", seconds, func(s Second) float64 {
-		return perSecond(s.Requests, s.Length)
+	rate := perSeconds("responses", "strong", seconds, func(s Second) float64 {
+		return perSecond(s.Responses(), s.Length)
 	})
-	failed := perSeconds("errors", "alarm", seconds, func(s Second) float64 {
-		return perSecond(s.Errors, s.Length)
+	attempts := perSeconds("attempts", "s4 d1", seconds, func(s Second) float64 {
+		return perSecond(s.Attempts, s.Length)
+	})
+	failed := perSeconds("failures", "alarm", seconds, func(s Second) float64 {
+		return perSecond(s.Failed, s.Length)
 	})
 	spread := r.distribution()
-	wrong := "Requests a second without the expected response."
+	wrong := "Attempts a second without the expected response."
 	if r.Result.All.Failed == 0 {
-		wrong = "Every request got the expected response."
+		wrong = "Every attempt got the expected response."
 	}
 	all := []chart{
-		draw("Latency over time", "For each second, on a logarithmic scale.", x,
+		draw("Latency over time", "Of expected responses in each second, on a logarithmic scale.", x,
 			ofLatency(p50, p99), periods, p99, p50),
-		draw("Latency by percentile", "Share of the requests with a response within the time.",
+		draw("Latency by percentile", "Share of the expected responses that came within the time.",
 			overPercentiles(spread), ofLatency(spread), nil, spread),
-		draw("Throughput", "Responses a second.", x, ofNumber(rate), periods, rate),
-		draw("Errors", wrong, x, ofNumber(failed), periods, failed),
+		draw("Throughput", "Expected responses and attempts a second.", x,
+			ofNumber(attempts, rate), periods, attempts, rate),
+		draw("Failures", wrong, x, ofNumber(failed), periods, failed),
 	}
 	if len(r.Result.All.Statuses) > 1 {
 		lines := r.statuses()
-		all = append(all, draw("Statuses", "Responses a second.", x, ofNumber(lines...),
+		all = append(all, draw("Statuses", "Attempts a second.", x, ofNumber(lines...),
 			periods, lines...))
 	}
 	return all
 }
 
-// latency returns d in seconds, or NaN without requests.
-func latency(d time.Duration, requests int64) float64 {
-	if requests == 0 {
+// latency returns d in seconds, or NaN without responses.
+func latency(d time.Duration, responses int64) float64 {
+	if responses == 0 {
 		return math.NaN()
 	}
 	return d.Seconds()
@@ -125,8 +129,10 @@ func (r *Report) steps(x axis) []chart {
 	for _, second := range r.Result.Seconds {
 		for _, s := range second.Steps {
 			pair := lines[s.Name]
-			pair[0] = follow(pair[0], "p99", "alarm", second, s.P99)
-			pair[1] = follow(pair[1], "p50", "strong", second, s.P50)
+			pair[0] = follow(pair[0], "p99", "alarm", second,
+				latency(s.P99, s.Responses()))
+			pair[1] = follow(pair[1], "p50", "strong", second,
+				latency(s.P50, s.Responses()))
 			lines[s.Name] = pair
 		}
 	}
@@ -138,23 +144,23 @@ func (r *Report) steps(x axis) []chart {
 	var all []chart
 	for _, step := range r.Result.Steps {
 		pair := lines[step.Name]
-		all = append(all, draw(step.Name, fmt.Sprintf("p50 %s, p99 %s", shortTime(step.P50),
-			shortTime(step.P99)), x, y, r.Result.Periods, pair[0], pair[1]))
+		all = append(all, draw(step.Name, fmt.Sprintf("p50 %s, p99 %s", step.timeText(step.P50),
+			step.timeText(step.P99)), x, y, r.Result.Periods, pair[0], pair[1]))
 	}
 	return all
 }
 
 // follow adds a second to a series, after a gap if the step had no requests for a while.
-func follow(s series, name, class string, second Second, d time.Duration) series {
+func follow(s series, name, class string, second Second, y float64) series {
 	from := (second.At - second.Length).Seconds()
 	if n := len(s.samples); n > 0 && s.samples[n-1].to < from-1e-6 {
 		s.samples = append(s.samples, sample{from, from, math.NaN()})
 	}
-	return series{name, class, append(s.samples, sample{from, second.At.Seconds(), d.Seconds()})}
+	return series{name, class, append(s.samples, sample{from, second.At.Seconds(), y})}
 }
 
 // distribution returns the latencies over the number of nines: 90, 99 and 99.9 percent have the
-// same distance. It ends at the first of them that includes the slowest request.
+// same distance. It ends at the first of them that includes the slowest response.
 func (r *Report) distribution() series {
 	s := series{name: "latency", class: "strong"}
 	h := r.Result.All.latency
@@ -217,7 +223,7 @@ func cpuUse(all []Resource) []sample {
 		after := all[i+1]
 		if span := after.At - before.At; span >= time.Second/2 {
 			samples = append(samples, sample{before.At.Seconds(), after.At.Seconds(),
-				(after.CPU - before.CPU) / span.Seconds()})
+				before.spent(after) / span.Seconds()})
 		}
 	}
 	return samples
@@ -309,11 +315,11 @@ func overPercentiles(s series) axis {
 		a.marks = append(a.marks, half)
 	}
 	for n := 1.0; n <= end; n++ {
-		a.marks = append(a.marks, n)
+		if end < 5 || math.Mod(end-n, 2) == 0 { // long labels, such as 99.999%, would overlap
+			a.marks = append(a.marks, n)
+		}
 	}
-	a.minor = func(nines float64) bool {
-		return nines == half && end > 2 || nines > 0 && end >= 5 && math.Mod(end-nines, 2) != 0
-	}
+	a.minor = func(nines float64) bool { return nines == half && end > 2 }
 	return a
 }
 

@@ -154,6 +154,8 @@ func (sc Scenario) checkNeeds(s Setup) error {
 	switch {
 	case s.Target.Own:
 		return nil
+	case sc.own != nil:
+		missing = sc.own.needs(s.Target)
 	case provisioned != "":
 		need("--admin", s.Target.Admin)
 		need("--client-id", s.Target.ClientID)
@@ -169,6 +171,8 @@ func (sc Scenario) checkNeeds(s Setup) error {
 	}
 	why := "creates clients and users with an operator client of the target (gatehouse init creates one)"
 	switch {
+	case sc.own != nil:
+		why = "has steps for the admin listener"
 	case sc.Name == "outage":
 		why = "breaks the upstream, which has to be a gatehouse sim"
 	case provisioned == "":

@@ -12,12 +12,13 @@ import (
 func counted(failed int) *Result {
 	t := newTally()
 	for i := range 100 {
-		if err := t.latency.RecordValue(1000); err != nil {
-			panic(err)
-		}
 		t.statuses[200]++
 		if i < failed {
 			t.errors["wrong"]++
+			continue
+		}
+		if err := t.latency.RecordValue(1000); err != nil {
+			panic(err)
 		}
 	}
 	result := &Result{Model: "closed", All: newStep("all", t, time.Second)}

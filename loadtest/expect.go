@@ -13,16 +13,16 @@ import (
 // Expectation is a threshold of a run, such as "lookup p99<10ms" or "errors<0.1%".
 type Expectation struct {
 	Step   string // "" = all steps together
-	Metric string // p50, p90, p99, p99.9, max, mean, errors or rate
+	Metric string // p50, p90, p99, p99.9, max, mean, errors, rate, attempts or failures
 	Op     string // <, <=, > or >=
 	Value  float64
 	text   string
 }
 
 var (
-	expectation = regexp.MustCompile(`^(?:([a-z][a-z0-9._-]*)\s+)?(p50|p90|p99|p99\.9|max|mean|errors|rate)\s*(<=|>=|<|>)\s*(\S+)$`)
+	expectation = regexp.MustCompile(`^(?:([a-z][a-z0-9._-]*)\s+)?(p50|p90|p99|p99\.9|max|mean|errors|rate|attempts|failures)\s*(<=|>=|<|>)\s*(\S+)$`)
 	// expectationForm is the syntax of an Expectation, for errors.
-	expectationForm = "write [STEP ]METRIC<VALUE with the metric p50, p90, p99, p99.9, max or mean (a time), errors (percent) or rate (requests a second), and <, <=, > or >="
+	expectationForm = "write [STEP ]METRIC<VALUE with the metric p50, p90, p99, p99.9, max or mean (a time), errors (percent), or rate, attempts or failures (a second), and <, <=, > or >="
 )
 
 // ParseExpectation parses "[STEP ]METRIC OP VALUE". Times are Go durations, errors are in percent
@@ -42,7 +42,7 @@ func ParseExpectation(text string) (Expectation, error) {
 			err = fmt.Errorf("is not in percent")
 		}
 		e.Value /= 100
-	case "rate":
+	case "rate", "attempts", "failures":
 		e.Value, err = strconv.ParseFloat(strings.TrimSuffix(m[4], "/s"), 64)
 	default:
 		var d time.Duration
@@ -63,13 +63,17 @@ func (e Expectation) Names(steps []string) bool {
 	return e.Step == "" || e.Step == "all" || slices.Contains(steps, e.Step)
 }
 
-// Check compares a result with the expectation. A step without requests does not meet it.
+// Check compares a result with the expectation. A step without attempts does not meet it, and one
+// without responses meets no time.
 func (e Expectation) Check(r *Result) Check {
 	step, ok := r.step(e.Step)
-	if !ok || step.Requests == 0 {
+	if !ok || step.Attempts == 0 {
 		return Check{What: e.text, Seen: "no request of " + cmp.Or(e.Step, "any step")}
 	}
-	value, seen := e.read(&step)
+	value, seen, ok := e.read(&step)
+	if !ok {
+		return Check{What: e.text, Seen: "no expected response of " + cmp.Or(e.Step, "any step")}
+	}
 	return Check{What: e.text, OK: e.holds(value), Seen: seen}
 }
 
@@ -85,9 +89,9 @@ func (r *Report) Expect(all ...Expectation) {
 	for _, e := range all {
 		r.Expected = append(r.Expected, e.Check(r.Result))
 	}
-	if every := r.Result.All; every.Failed >= every.Requests {
+	if every := r.Result.All; every.Responses() == 0 {
 		r.Expected = append(r.Expected, Check{What: "some request gets the expected response",
-			Seen: fmt.Sprintf("%s of %s failed", grouped(every.Failed), grouped(every.Requests))})
+			Seen: fmt.Sprintf("%s of %s failed", grouped(every.Failed), grouped(every.Attempts))})
 	}
 }
 
@@ -103,17 +107,19 @@ func (r *Result) step(name string) (Step, bool) {
 	return Step{}, false
 }
 
-func (e Expectation) read(s *Step) (value float64, seen string) {
-	switch e.Metric {
-	case "errors":
+// read returns the value of the metric, and false if there is none.
+func (e Expectation) read(s *Step) (value float64, seen string, ok bool) {
+	if e.Metric == "errors" {
 		return s.ErrorShare(), fmt.Sprintf("%s (%d of %d)", percent(s.ErrorShare()),
-			s.Failed, s.Requests)
-	case "rate":
-		return s.Rate, fmt.Sprintf("%.1f/s", s.Rate)
+			s.Failed, s.Attempts), true
+	}
+	if rate, ok := map[string]float64{"rate": s.Rate, "attempts": s.AttemptRate,
+		"failures": s.FailureRate}[e.Metric]; ok {
+		return rate, fmt.Sprintf("%.1f/s", rate), true
 	}
 	d := map[string]time.Duration{"p50": s.P50, "p90": s.P90, "p99": s.P99, "p99.9": s.P999,
 		"max": s.Max, "mean": s.Mean}[e.Metric]
-	return d.Seconds(), shortTime(d)
+	return d.Seconds(), shortTime(d), s.Responses() > 0
 }
 
 func (e Expectation) holds(value float64) bool {

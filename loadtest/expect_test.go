@@ -10,13 +10,13 @@ import (
 
 func TestExpectations(t *testing.T) {
 	result := &loadtest.Result{
-		All: loadtest.Step{Name: "all", Requests: 2000, Failed: 2, Rate: 200, P50: time.Millisecond,
+		All: loadtest.Step{Name: "all", Attempts: 2000, Failed: 2, Rate: 200, P50: time.Millisecond,
 			P99: 20 * time.Millisecond},
 		Steps: []loadtest.Step{
-			{Name: "lookup", Requests: 1000, Failed: 0, Rate: 100, Mean: 2 * time.Millisecond,
+			{Name: "lookup", Attempts: 1000, Failed: 0, Rate: 100, Mean: 2 * time.Millisecond,
 				P50: time.Millisecond, P90: 5 * time.Millisecond, P99: 10 * time.Millisecond,
 				P999: 20 * time.Millisecond, Max: 30 * time.Millisecond},
-			{Name: "token", Requests: 0},
+			{Name: "token", Attempts: 0},
 		},
 	}
 	for _, c := range []struct {

@@ -37,8 +37,8 @@ func (s Second) String() string {
 	case s.Left == 0:
 		left = "finishing"
 	}
-	return fmt.Sprintf("%.0f/s  p50 %s  p99 %s  %s errors  %s", perSecond(s.Requests, s.Length),
-		shortTime(s.P50), shortTime(s.P99), grouped(s.Errors), left)
+	return fmt.Sprintf("%.0f/s  p50 %s  p99 %s  %s failed  %s", perSecond(s.Responses(), s.Length),
+		shortTime(s.P50), shortTime(s.P99), grouped(s.Failed), left)
 }
 
 // grouped formats a number with commas between thousands.

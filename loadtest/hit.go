@@ -89,32 +89,37 @@ var errStep = errors.New("the step failed")
 // Do sends one request, and counts its latency and whether the response was right. It returns an
 // error if it was not; then the hit has to end.
 func (h *Hit) Do(step string, q Request) (*Response, error) {
-	h.fill(&q)
-	h.response.Reset()
 	began := h.due
 	if began.IsZero() {
 		began = time.Now()
 	}
 	h.due = time.Time{}
-	err := h.run.client.DoTimeout(&h.request, &h.response, h.run.config.Timeout)
-	took := time.Since(began)
-	if err != nil {
-		h.run.recorder.add(h.Number, step, took, 0, noResponse(err))
-		return nil, errStep
-	}
-	response := &h.last
-	*response = Response{Status: h.response.StatusCode(), Body: h.response.Body(),
-		header: &h.response.Header}
-	want := q.Want
-	if want == nil {
-		want = anyGood
-	}
-	wrong := want(response)
-	h.run.recorder.add(h.Number, step, took, response.Status, wrong)
+	response, ended, wrong := h.exchange(&q)
+	h.run.recorder.add(h.Number, step, ended.Sub(began), response.Status, wrong)
 	if wrong != "" {
 		return response, errStep
 	}
 	return response, nil
+}
+
+// exchange sends one request. It returns the response, with the status 0 if there is none, when it
+// ended, and what is wrong with it.
+func (h *Hit) exchange(q *Request) (response *Response, ended time.Time, wrong string) {
+	h.fill(q)
+	h.response.Reset()
+	response = &h.last
+	*response = Response{header: &h.response.Header}
+	err := h.run.client.DoTimeout(&h.request, &h.response, h.run.config.Timeout)
+	ended = time.Now()
+	if err != nil {
+		return response, ended, noResponse(err)
+	}
+	response.Status, response.Body = h.response.StatusCode(), h.response.Body()
+	want := q.Want
+	if want == nil {
+		want = anyGood
+	}
+	return response, ended, want(response)
 }
 
 // fail counts a step that could not be executed.
@@ -141,6 +146,9 @@ func (h *Hit) fill(q *Request) {
 	}
 	if q.Method != "" {
 		r.Header.SetMethod(q.Method)
+	}
+	for _, header := range h.run.header {
+		r.Header.Set(header[0], header[1])
 	}
 	for _, header := range q.Header {
 		r.Header.Set(header[0], header[1])

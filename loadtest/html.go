@@ -14,10 +14,9 @@ import (
 var reportHTML string
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"time": shortTime, "count": grouped, "counts": counts, "rate": rateText,
-	"failed": func(s Step) string {
-		return errorText(&s)
-	},
+	"count": grouped, "counts": counts, "rate": rateText,
+	"failed":    func(s Step) string { return errorText(&s) },
+	"latencyOf": func(s Step, d time.Duration) string { return s.timeText(d) },
 }).Parse(reportHTML))
 
 // WriteHTML writes the report as one self-contained page.
@@ -83,6 +82,7 @@ func (r *Report) facts() []fact {
 	add("connections", "at most "+grouped(int64(s.Connections)))
 	add("keys", chosen(s.Keys, s.Queries))
 	add("people and tokens", chosen(s.People, s.Tokens))
+	add("headers", strings.Join(s.Headers, ", "))
 	if s.Mix != nil || r.Scenario == "mixed" || r.Scenario == "soak" {
 		add("mix", mixText(s.Mix))
 	}

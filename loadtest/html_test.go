@@ -117,7 +117,7 @@ func TestHostileNamesAreText(t *testing.T) {
 	r.Result.Steps[0].Name, r.Result.Steps[0].Errors = bad, []loadtest.Count{{What: bad, Times: 1}}
 	r.Result.Steps = append(r.Result.Steps, r.Result.Steps[0])
 	r.Result.All.Statuses = []loadtest.Count{{What: bad, Times: 1}, {What: "200", Times: 1}}
-	r.Result.Seconds = []loadtest.Second{{At: time.Second, Length: time.Second, Requests: 1, Steps: []loadtest.StepSecond{{Name: bad, Requests: 1}}}}
+	r.Result.Seconds = []loadtest.Second{{At: time.Second, Length: time.Second, Attempts: 1, Steps: []loadtest.StepSecond{{Name: bad, Attempts: 1}}}}
 	page := pageOf(t, r)
 	if strings.Contains(page, "<script") || strings.Count(page, "<style>") != 1 || strings.Contains(page, "ZgotmplZ") {
 		t.Errorf("got\n%s\nwant all names as text", page)

@@ -91,18 +91,10 @@ func (b *browser) authorize(path string, client loadClient, who person) error {
 
 // open opens a page. It returns the target of its redirect, or else its own path.
 func (b *browser) open(step string, q Request) (string, error) {
-	if len(b.cookies) > 0 {
-		var cookie strings.Builder
-		for i, c := range b.cookies {
-			cookie.WriteString(map[bool]string{true: "; "}[i > 0] + c[0] + "=" + c[1])
-		}
-		q.Header = append(q.Header, [2]string{"Cookie", cookie.String()})
-	}
-	response, err := b.h.Do(step, q)
+	response, err := b.do(step, q)
 	if err != nil {
 		return "", err
 	}
-	response.Cookies(b.setCookie)
 	if to := response.Header("Location"); to != "" {
 		return strings.TrimPrefix(to, strings.TrimSuffix(b.base, "/")), nil
 	}
@@ -112,6 +104,22 @@ func (b *browser) open(step string, q Request) (string, error) {
 	}
 	b.form = string(token[1])
 	return q.Path, nil
+}
+
+// do sends a request with the cookies of earlier responses.
+func (b *browser) do(step string, q Request) (*Response, error) {
+	if len(b.cookies) > 0 {
+		var cookie strings.Builder
+		for i, c := range b.cookies {
+			cookie.WriteString(map[bool]string{true: "; "}[i > 0] + c[0] + "=" + c[1])
+		}
+		q.Header = append(q.Header, [2]string{"Cookie", cookie.String()})
+	}
+	response, err := b.h.Do(step, q)
+	if err == nil {
+		response.Cookies(b.setCookie)
+	}
+	return response, err
 }
 
 func (b *browser) setCookie(name, value string) {

@@ -78,6 +78,7 @@ func (s *Setup) warm(ctx context.Context, queries []string) error {
 				return fmt.Errorf("fill the cache: %w", err)
 			}
 			request.Header.Set("Content-Type", "application/json")
+			s.Target.dress(request)
 			return s.operator.do(request, "the bulk endpoint", nil)
 		})
 }
@@ -263,6 +264,7 @@ func prepareMyIP(ctx context.Context, s *Setup) (*workload, error) {
 		return nil, fmt.Errorf("look up the own address: %w", err)
 	}
 	request.Header.Set("X-Forwarded-For", address(0))
+	s.Target.dress(request)
 	if err := s.operator.do(request, "my-ip", nil); err != nil {
 		return nil,
 			fmt.Errorf("%w (the target has to trust this machine as a proxy: GATEHOUSE_TRUSTED_PROXIES)", err)
@@ -334,7 +336,7 @@ func prepareOutage(ctx context.Context, s *Setup) (*workload, error) {
 			hot, _ := r.step("lookup")
 			return []Check{
 				{What: "cached lookups are always served", OK: hot.Failed == 0,
-					Seen: fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
+					Seen: fmt.Sprintf("%d of %d failed", hot.Failed, hot.Attempts)},
 				{What: "misses are refused at once while the upstream is down",
 					OK: refused.Load() > 0, Seen: fmt.Sprintf("%d refused with 502", refused.Load())},
 				{What: "misses are served again after it", OK: served.Load() > 0,

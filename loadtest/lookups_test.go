@@ -41,9 +41,9 @@ func TestFailedLookupsCount(t *testing.T) {
 		if errors := result.All.Errors; len(errors) > 0 {
 			got = errors[0].What
 		}
-		if got != row.want || result.All.Requests != 2 {
+		if got != row.want || result.All.Attempts != 2 {
 			t.Errorf("%s %s: got %q of %d requests, want %q of 2", row.scenario, row.body, got,
-				result.All.Requests, row.want)
+				result.All.Attempts, row.want)
 		}
 	}
 }

@@ -50,6 +50,15 @@ func mixText(mix map[string]float64) string {
 	return strings.Join(parts, ",")
 }
 
+// usersLast returns the scenarios of a mix, those that create users last. So a target that lacks
+// something, such as a trusted proxy, fails before users are created.
+func usersLast(mix map[string]float64) []Scenario {
+	all := (Scenario{uses: []string{"mix"}}).parts(mix)
+	makes := func(sc Scenario) bool { return slices.Contains(sc.uses, "people") }
+	first := slices.DeleteFunc(slices.Clone(all), makes)
+	return append(first, slices.DeleteFunc(all, func(sc Scenario) bool { return !makes(sc) })...)
+}
+
 // prepareMixed draws the scenario of each hit by its weight. Steps keep their names.
 func prepareMixed(ctx context.Context, s *Setup) (*workload, error) {
 	mix := s.Mix
@@ -59,11 +68,8 @@ func prepareMixed(ctx context.Context, s *Setup) (*workload, error) {
 	var workloads []*workload
 	var cumulative []float64 // sums of the weights
 	sum := 0.0
-	for _, name := range slices.Sorted(maps.Keys(mix)) {
-		sc, err := ScenarioNamed(name)
-		if err != nil {
-			return nil, err
-		}
+	for _, sc := range usersLast(mix) {
+		name := sc.Name
 		p, err := sc.prepare(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -214,7 +214,7 @@ func (o *overload) checks(r *Result) []Check {
 	begun := o.begun.Load()
 	return []Check{
 		{What: "cached lookups are always hits", OK: r.All.Failed == 0,
-			Seen: fmt.Sprintf("%d of %d failed", r.All.Failed, r.All.Requests)},
+			Seen: fmt.Sprintf("%d of %d failed", r.All.Failed, r.All.Attempts)},
 		{What: "garbage queries have responses", OK: o.flood.All.Failed == 0, Untested: !begun,
 			Seen: fmt.Sprintf("%s of %s sent in time; by status %s", grouped(o.flood.Hits),
 				grouped(int64(o.due)), strings.Join(statuses, ", "))},

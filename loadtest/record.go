@@ -19,9 +19,10 @@ const (
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
 
-// tally counts the requests of one step in some time.
+// tally counts the attempts of one step in some time. An attempt has an expected response, or it
+// failed.
 type tally struct {
-	latency  *hdrhistogram.Histogram // microseconds, of all requests
+	latency  *hdrhistogram.Histogram // microseconds, of expected responses
 	statuses map[int]int64           // 0 = no response
 	errors   map[string]int64        // by reason
 }
@@ -30,10 +31,13 @@ func newTally() *tally {
 	return &tally{latency: newHistogram(), statuses: map[int]int64{}, errors: map[string]int64{}}
 }
 
-// count returns the number of requests.
-func (t *tally) count() int64 { return t.latency.TotalCount() }
+// responses returns the number of attempts with the expected response.
+func (t *tally) responses() int64 { return t.latency.TotalCount() }
 
-// failed returns the number of requests without the expected response.
+// attempts returns the number of requests.
+func (t *tally) attempts() int64 { return t.responses() + t.failed() }
+
+// failed returns the number of attempts without the expected response.
 func (t *tally) failed() int64 {
 	var n int64
 	for _, k := range t.errors {
@@ -90,7 +94,8 @@ func newRecorder() *recorder {
 	return r
 }
 
-// add counts one request. reason is "" for an expected response. hit selects the shard.
+// add counts one attempt. reason is "" for an expected response; only then the latency counts, since
+// a failure may be fast. hit selects the shard.
 func (r *recorder) add(hit uint64, step string, latency time.Duration, status int, reason string) {
 	s := &r.shards[hit%uint64(len(r.shards))]
 	s.mu.Lock()
@@ -100,13 +105,14 @@ func (r *recorder) add(hit uint64, step string, latency time.Duration, status in
 		t = newTally()
 		s.steps[step] = t
 	}
-	value := min(longest, max(shortest, latency.Microseconds()))
-	if err := t.latency.RecordValue(value); err != nil {
-		panic(err) // never: the value is in range
-	}
 	t.statuses[status]++
 	if reason != "" {
 		t.errors[reason]++
+		return
+	}
+	value := min(longest, max(shortest, latency.Microseconds()))
+	if err := t.latency.RecordValue(value); err != nil {
+		panic(err) // never: the value is in range
 	}
 }
 

@@ -90,15 +90,16 @@ func (r *Report) WriteText(w io.Writer) error {
 	result := r.Result
 	fmt.Fprintf(&b, "%s: %s\n\n", r.Scenario, r.About)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "step\trequests\trate\tmean\tp50\tp90\tp99\tp99.9\tmax\terrors\t")
+	fmt.Fprintln(table, "step\tattempts\tresponses\trate\tmean\tp50\tp90\tp99\tp99.9\tmax\tfailed\t")
 	steps := result.Steps
 	if len(steps) > 1 {
 		steps = append(append([]Step{}, steps...), result.All)
 	}
 	for _, s := range steps {
-		fmt.Fprintf(table, "%s\t%s\t%.1f/s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name,
-			grouped(s.Requests), s.Rate, shortTime(s.Mean), shortTime(s.P50), shortTime(s.P90),
-			shortTime(s.P99), shortTime(s.P999), shortTime(s.Max), errorText(&s))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%.1f/s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name,
+			grouped(s.Attempts), grouped(s.Responses()), s.Rate, s.timeText(s.Mean), s.timeText(s.P50),
+			s.timeText(s.P90), s.timeText(s.P99), s.timeText(s.P999), s.timeText(s.Max),
+			errorText(&s))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -113,10 +114,14 @@ func (r *Report) WriteText(w io.Writer) error {
 	b.WriteString(r.paceText() + "\n")
 	if n := len(result.Resources); n > 1 {
 		first, last := result.Resources[0], result.Resources[n-1]
+		spent := 0.0
+		for i, before := range result.Resources[:n-1] {
+			spent += before.spent(result.Resources[i+1])
+		}
 		fmt.Fprintf(&b,
 			"target: %.0f to %.0f MB resident, %.0f to %.0f goroutines, %.2f processors\n",
 			first.Memory/1e6, last.Memory/1e6, first.Goroutines, last.Goroutines,
-			(last.CPU-first.CPU)/(last.At-first.At).Seconds())
+			spent/(last.At-first.At).Seconds())
 	}
 	for _, c := range append(r.Expected, result.Checks...) {
 		fmt.Fprintf(&b, "%-7s %s: %s\n", c.outcome(), c.What, c.Seen)
@@ -191,6 +196,14 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// timeText formats a latency of the step, or a dash without responses.
+func (s *Step) timeText(d time.Duration) string {
+	if s.Responses() == 0 {
+		return "–"
+	}
+	return shortTime(d)
+}
+
 func errorText(s *Step) string {
 	if s.Failed == 0 {
 		return "0"
@@ -208,28 +221,44 @@ func counts(all []Count) string {
 
 // jsonStep and the following types are the report as JSON. Latencies are in milliseconds.
 type jsonStep struct {
-	Step     string           `json:"step"`
-	Requests int64            `json:"requests"`
-	Rate     float64          `json:"rate"`
-	Failed   int64            `json:"failed"`
-	Mean     float64          `json:"mean_ms"`
-	P50      float64          `json:"p50_ms"`
-	P90      float64          `json:"p90_ms"`
-	P99      float64          `json:"p99_ms"`
-	P999     float64          `json:"p99_9_ms"`
-	Max      float64          `json:"max_ms"`
-	Statuses map[string]int64 `json:"statuses"`
-	Errors   map[string]int64 `json:"errors"`
+	Step        string           `json:"step"`
+	Attempts    int64            `json:"attempts"`
+	Responses   int64            `json:"responses"`
+	Failed      int64            `json:"failed"`
+	Rate        float64          `json:"rate"`
+	AttemptRate float64          `json:"attempt_rate"`
+	FailureRate float64          `json:"failure_rate"`
+	Mean        float64          `json:"mean_ms"`
+	P50         float64          `json:"p50_ms"`
+	P90         float64          `json:"p90_ms"`
+	P99         float64          `json:"p99_ms"`
+	P999        float64          `json:"p99_9_ms"`
+	Max         float64          `json:"max_ms"`
+	Statuses    map[string]int64 `json:"statuses"`
+	Errors      map[string]int64 `json:"errors"`
 }
 
 type jsonSecond struct {
-	At       float64 `json:"at_s"` // its end
-	Length   float64 `json:"length_s"`
-	Rate     float64 `json:"rate"`
-	Requests int64   `json:"requests"`
-	Errors   int64   `json:"errors"`
-	P50      float64 `json:"p50_ms"`
-	P99      float64 `json:"p99_ms"`
+	At        float64          `json:"at_s"` // its end
+	Length    float64          `json:"length_s"`
+	Rate      float64          `json:"rate"`
+	Attempts  int64            `json:"attempts"`
+	Responses int64            `json:"responses"`
+	Failed    int64            `json:"failed"`
+	P50       *float64         `json:"p50_ms"` // null = no response
+	P99       *float64         `json:"p99_ms"`
+	Statuses  map[string]int64 `json:"statuses"`
+	Steps     []jsonStepSecond `json:"steps,omitempty"`
+}
+
+// jsonStepSecond has the figures of a step in a second.
+type jsonStepSecond struct {
+	Step      string   `json:"step"`
+	Attempts  int64    `json:"attempts"`
+	Responses int64    `json:"responses"`
+	Failed    int64    `json:"failed"`
+	P50       *float64 `json:"p50_ms"`
+	P99       *float64 `json:"p99_ms"`
 }
 
 // jsonSettings has the Settings except the target. It leaves out zero values.
@@ -241,11 +270,12 @@ type jsonSettings struct {
 	Queries     int                `json:"queries,omitempty"`
 	Tokens      int                `json:"tokens,omitempty"`
 	Mix         map[string]float64 `json:"mix,omitempty"`
+	Headers     []string           `json:"headers,omitempty"`
 }
 
 func newJSONSettings(s Settings) jsonSettings {
 	return jsonSettings{s.Timeout.Seconds(), s.Connections, s.Keys, s.People, s.Queries,
-		s.Tokens, s.Mix}
+		s.Tokens, s.Mix, s.Headers}
 }
 
 type jsonPeriod struct {
@@ -302,16 +332,39 @@ type jsonReport struct {
 func ms(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
 
 func newJSONStep(s *Step) jsonStep {
-	j := jsonStep{Step: s.Name, Requests: s.Requests, Rate: round(s.Rate), Failed: s.Failed,
+	return jsonStep{Step: s.Name, Attempts: s.Attempts, Responses: s.Responses(), Failed: s.Failed,
+		Rate: round(s.Rate), AttemptRate: round(s.AttemptRate), FailureRate: round(s.FailureRate),
 		Mean: ms(s.Mean), P50: ms(s.P50), P90: ms(s.P90), P99: ms(s.P99), P999: ms(s.P999),
-		Max: ms(s.Max), Statuses: map[string]int64{}, Errors: map[string]int64{}}
-	for _, c := range s.Statuses {
-		j.Statuses[c.What] = c.Times
+		Max: ms(s.Max), Statuses: byName(s.Statuses), Errors: byName(s.Errors)}
+}
+
+func byName(all []Count) map[string]int64 {
+	times := map[string]int64{}
+	for _, c := range all {
+		times[c.What] = c.Times
 	}
-	for _, c := range s.Errors {
-		j.Errors[c.What] = c.Times
+	return times
+}
+
+func newJSONSecond(s *Second) jsonSecond {
+	j := jsonSecond{At: round(s.At.Seconds()), Length: round(s.Length.Seconds()),
+		Rate: round(perSecond(s.Responses(), s.Length)), Attempts: s.Attempts,
+		Responses: s.Responses(), Failed: s.Failed, P50: msOf(s.P50, s.Responses()),
+		P99: msOf(s.P99, s.Responses()), Statuses: byName(s.Statuses)}
+	for _, x := range s.Steps {
+		j.Steps = append(j.Steps, jsonStepSecond{x.Name, x.Attempts, x.Responses(), x.Failed,
+			msOf(x.P50, x.Responses()), msOf(x.P99, x.Responses())})
 	}
 	return j
+}
+
+// msOf returns the milliseconds of a latency, or nil without responses.
+func msOf(d time.Duration, responses int64) *float64 {
+	if responses == 0 {
+		return nil
+	}
+	value := ms(d)
+	return &value
 }
 
 func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
@@ -337,8 +390,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		j.Checks = append(j.Checks, jsonCheck(c))
 	}
 	for _, s := range result.Seconds {
-		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(s.Length.Seconds()),
-			round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
+		j.Seconds = append(j.Seconds, newJSONSecond(&s))
 	}
 	for _, p := range result.Periods {
 		j.Periods = append(j.Periods, jsonPeriod{p.What, round(p.From.Seconds()),

@@ -33,16 +33,17 @@ type Result struct {
 	Settings  Settings
 }
 
-// Step has the figures of one kind of request.
+// Step has the figures of one kind of request. Its rate and times are those of expected responses.
 type Step struct {
 	Name                     string
-	Requests                 int64
-	Rate                     float64 // a second
+	Attempts                 int64
+	Failed                   int64   // attempts without the expected response
+	Rate                     float64 // responses a second
+	AttemptRate, FailureRate float64 // a second
 	Mean                     time.Duration
 	P50, P90, P99, P999, Max time.Duration
-	Statuses                 []Count // by status; "none" = no response
+	Statuses                 []Count // of attempts, by status; "none" = no response
 	Errors                   []Count // by reason, most frequent first
-	Failed                   int64
 	latency                  *hdrhistogram.Histogram
 }
 
@@ -78,6 +79,15 @@ type Resource struct {
 	Goroutines  float64
 	Connections float64 // open connections of the public listener, with a goroutine each
 	CPU         float64 // CPU seconds since the start of the process
+}
+
+// spent returns the CPU seconds between two readings. After a restart of the target the later one
+// counts from the new process's start.
+func (r Resource) spent(later Resource) float64 {
+	if later.CPU < r.CPU {
+		return later.CPU
+	}
+	return later.CPU - r.CPU
 }
 
 // Valid reports whether the run kept its schedule: no hit was dropped, and MinAchieved of them
@@ -141,8 +151,9 @@ func (r *run) scheduledRate(first time.Duration) float64 {
 
 func newStep(name string, t *tally, span time.Duration) Step {
 	s := Step{
-		Name: name, Requests: t.count(), Rate: perSecond(t.count(),
-			span), Failed: t.failed(), latency: t.latency,
+		Name: name, Attempts: t.attempts(), Failed: t.failed(),
+		Rate: perSecond(t.responses(), span), AttemptRate: perSecond(t.attempts(), span),
+		FailureRate: perSecond(t.failed(), span), latency: t.latency,
 		Mean: time.Duration(t.latency.Mean() * float64(time.Microsecond)),
 		P50:  quantile(t, 50), P90: quantile(t, 90), P99: quantile(t, 99), P999: quantile(t, 99.9),
 		Max: time.Duration(t.latency.Max()) * time.Microsecond,
@@ -157,8 +168,11 @@ func newStep(name string, t *tally, span time.Duration) Step {
 	return s
 }
 
-// ErrorShare returns the share of requests without the expected response, from 0 to 1.
-func (s *Step) ErrorShare() float64 { return float64(s.Failed) / float64(max(1, s.Requests)) }
+// Responses returns the number of expected responses.
+func (s Step) Responses() int64 { return s.Attempts - s.Failed }
+
+// ErrorShare returns the share of attempts without the expected response, from 0 to 1.
+func (s *Step) ErrorShare() float64 { return float64(s.Failed) / float64(max(1, s.Attempts)) }
 
 func perSecond(n int64, span time.Duration) float64 {
 	if span <= 0 {

@@ -37,20 +37,26 @@ type Second struct {
 	Length   time.Duration // of this second; for the last one, 0.5 to 1.5 s
 	Waiting  int64         // after the schedule: hits that are due and have not begun
 	Hits     int64         // hits that began
-	Requests int64
-	Errors   int64
-	P50, P99 time.Duration // of requests; 0 = no requests
-	Statuses []Count       // by status
-	Steps    []StepSecond  // with requests, by name
+	Attempts int64
+	Failed   int64         // attempts without the expected response
+	P50, P99 time.Duration // of expected responses; 0 = none
+	Statuses []Count       // of attempts, by status
+	Steps    []StepSecond  // with attempts, by name
 }
+
+// Responses returns the number of expected responses.
+func (s Second) Responses() int64 { return s.Attempts - s.Failed }
 
 // StepSecond has the figures of one step in about one second.
 type StepSecond struct {
 	Name     string
-	Requests int64
-	Errors   int64
+	Attempts int64
+	Failed   int64
 	P50, P99 time.Duration
 }
+
+// Responses returns the number of expected responses.
+func (s StepSecond) Responses() int64 { return s.Attempts - s.Failed }
 
 // MinAchieved is the share of the scheduled rate that a valid run achieves.
 const MinAchieved = 0.99
@@ -59,6 +65,7 @@ const MinAchieved = 0.99
 type run struct {
 	config   Config
 	base     *fasthttp.URI
+	header   [][2]string // names and values that go with each request
 	client   *fasthttp.HostClient
 	recorder *recorder
 	hit      func(*Hit) error
@@ -275,7 +282,7 @@ func (r *run) watch(done <-chan struct{}) []Second {
 		switch {
 		case !more && s.Length < time.Second/2 && len(seconds) > 0: // too short to have a rate
 			seconds[len(seconds)-1].extend(s, kept, steps)
-		case more || s.Requests > 0 || s.Hits > 0:
+		case more || s.Attempts > 0 || s.Hits > 0:
 			seconds, kept = append(seconds, s), steps
 		}
 		if r.config.Live != nil {
@@ -288,12 +295,12 @@ func (r *run) watch(done <-chan struct{}) []Second {
 // newSecond returns the figures of steps.
 func newSecond(steps map[string]*tally) Second {
 	sum := whole(steps)
-	s := Second{Requests: sum.count(), Errors: sum.failed(), P50: quantile(sum, 50),
+	s := Second{Attempts: sum.attempts(), Failed: sum.failed(), P50: quantile(sum, 50),
 		P99: quantile(sum, 99), Statuses: sum.byStatus()}
 	for _, name := range slices.Sorted(maps.Keys(steps)) {
-		if t := steps[name]; t.count() > 0 {
-			s.Steps = append(s.Steps, StepSecond{Name: name, Requests: t.count(),
-				Errors: t.failed(), P50: quantile(t, 50), P99: quantile(t, 99)})
+		if t := steps[name]; t.attempts() > 0 {
+			s.Steps = append(s.Steps, StepSecond{Name: name, Attempts: t.attempts(),
+				Failed: t.failed(), P50: quantile(t, 50), P99: quantile(t, 99)})
 		}
 	}
 	return s

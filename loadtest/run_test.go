@@ -3,6 +3,7 @@ package loadtest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -178,19 +179,19 @@ func TestQueriesAreLookedUpOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := &Report{Result: result}
-	if result.Hits != 2 || result.All.Requests != 2 || result.Took > 10*time.Second ||
+	if result.Hits != 2 || result.All.Attempts != 2 || result.Took > 10*time.Second ||
 		report.Verdict() != Crossed || len(result.Checks) != 1 ||
 		!strings.Contains(result.Checks[0].Seen, "all 2 were looked up") {
 		t.Errorf("got %d hits, %d requests, %s, %+v, want two and the reason", result.Hits,
-			result.All.Requests, report.Verdict(), result.Checks)
+			result.All.Attempts, report.Verdict(), result.Checks)
 	}
 }
 
 func TestSecondString(t *testing.T) {
-	s := Second{Length: time.Second, Requests: 812, P50: 1234567 * time.Nanosecond,
-		P99: 12345678 * time.Nanosecond, Errors: 1234, Left: 12 * time.Second}
+	s := Second{Length: time.Second, Attempts: 2046, P50: 1234567 * time.Nanosecond,
+		P99: 12345678 * time.Nanosecond, Failed: 1234, Left: 12 * time.Second}
 	if got, want := s.String(),
-		"812/s  p50 1.23ms  p99 12.3ms  1,234 errors  12s left"; got != want {
+		"812/s  p50 1.23ms  p99 12.3ms  1,234 failed  12s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.Left, s.Waiting = 0, 55000
@@ -234,6 +235,65 @@ func TestRunEndedEarly(t *testing.T) {
 	})
 }
 
+// TestKilledServerLeavesAHole kills the server in the middle of a run: for 7 of 10 s connections are
+// refused at once. Refusals are neither throughput nor fast responses, in any form of the report.
+func TestKilledServerLeavesAHole(t *testing.T) {
+	var began time.Time
+	synctestBegan(&began)
+	dead := func() bool {
+		since := time.Since(began)
+		return since > 2*time.Second && since < 9*time.Second
+	}
+	handler := func(ctx *fasthttp.RequestCtx) {
+		time.Sleep(60 * time.Millisecond)
+		if dead() {
+			ctx.SetStatusCode(503)
+		}
+	}
+	inBubble(t, Config{Schedule: Steady(100, 10*time.Second)}, handler, func(result Result) {
+		r := &Report{Scenario: "own", Schedule: "100:10s", Result: &result}
+		for _, text := range []string{"errors<90%", "rate>35", "attempts>99", "failures<60",
+			"step p50>=60ms", "step p50<50ms"} {
+			e, err := ParseExpectation(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Expect(e)
+		}
+		r.Expected = slices.DeleteFunc(r.Expected, func(c Check) bool {
+			return c.What == fewErrors.text
+		})
+		for i, want := range []bool{true, false, true, false, true, false} {
+			if got := r.Expected[i]; got.OK != want {
+				t.Errorf("got %+v, want %v", got, want)
+			}
+		}
+		var text, machine bytes.Buffer
+		if err := errors.Join(r.WriteText(&text), r.WriteJSON(&machine)); err != nil {
+			t.Fatal(err)
+		}
+		if all := result.All; all.Attempts != 1000 || all.Failed < 695 || all.Failed > 705 ||
+			!strings.Contains(text.String(), "failed") ||
+			!strings.Contains(machine.String(), `"attempts": 1000`) {
+			t.Errorf("got %+v, %s, want 1,000 attempts, 700 of them failed", all, &text)
+		}
+		var read jsonReport
+		if err := json.Unmarshal(machine.Bytes(), &read); err != nil || read.All.Rate > 31 ||
+			read.Seconds[5].Responses != 0 || read.Seconds[5].Failed < 99 ||
+			read.Seconds[5].P99 != nil || read.Seconds[0].Steps[0].Responses < 90 {
+			t.Errorf("got %v, %+v, want seconds without a response", err, read)
+		}
+		charts := r.overall(overTime(10))
+		if hole := charts[0].Lines[0].Path; strings.Count(hole, "M") != 2 {
+			t.Errorf("got latencies %s, want them to end and to begin again", hole)
+		}
+		if rate := charts[2].Lines[1]; rate.Name != "responses" ||
+			!strings.Contains(rate.Path, " 100.00H60.00") {
+			t.Errorf("got %s %s, want none in the sixth second", rate.Name, rate.Path)
+		}
+	})
+}
+
 // TestShortRestJoinsLastSecond ends a run shortly after its last full second. The rest is part of
 // that second, so that it has no rate of its own.
 func TestShortRestJoinsLastSecond(t *testing.T) {
@@ -252,10 +312,10 @@ func TestShortRestJoinsLastSecond(t *testing.T) {
 			inBubble(t, Config{Schedule: Steady(100, c.length)}, slow, func(result Result) {
 				var requests, steps, statuses int64
 				for i, s := range result.Seconds {
-					requests += s.Requests
-					steps += s.Steps[0].Requests
+					requests += s.Attempts
+					steps += s.Steps[0].Attempts
 					statuses += s.Statuses[0].Times
-					if rate := perSecond(s.Requests, s.Length); rate > 105 || i > 0 &&
+					if rate := perSecond(s.Attempts, s.Length); rate > 105 || i > 0 &&
 						s.P99 < c.slow {
 						t.Errorf("got %.0f/s and p99 %v at %v, want at most 100/s and %v", rate,
 							s.P99, s.At, c.slow)

@@ -18,6 +18,7 @@ type Scenario struct {
 	prepare  func(context.Context, *Setup) (*workload, error)
 	steps    []string // of its own hits
 	uses     []string // parts of Setup that it uses: keys, queries, people, tokens, mix
+	own      *Own     // the file that it is from; nil = built in
 }
 
 // workload is a scenario that is ready to run.
@@ -27,6 +28,8 @@ type workload struct {
 	// optional.
 	during func(ctx context.Context, planned time.Duration, note func(Period)) error
 	checks func(*Result) []Check // nil = none
+	// after cleans up, also after an interrupted run; optional.
+	after func(context.Context) error
 }
 
 // Setup has the target of a run, and its keys, users and tokens.
@@ -48,56 +51,56 @@ var Scenarios = []Scenario{
 	{"authorize",
 		"How many people a second can sign in, consent and come back with tokens? The whole flow with PKCE: login page, password, consent, code, token.",
 		5, 10 * time.Second, prepareAuthorize, []string{"authorize", "login-page", "login",
-			"consent-page", "consent", "token"}, []string{"people"}},
+			"consent-page", "consent", "token"}, []string{"people"}, nil},
 	{"bulk", "How fast are requests for 50 cached lookups?", 500, 10 * time.Second, prepareBulk,
-		[]string{"bulk"}, []string{"keys", "queries"}},
+		[]string{"bulk"}, []string{"keys", "queries"}, nil},
 	{"bulk-cold", "How fast are requests for 50 new addresses, which all go upstream?", 20,
-		10 * time.Second, prepareBulkCold, []string{"cold-bulk"}, nil},
+		10 * time.Second, prepareBulkCold, []string{"cold-bulk"}, nil, nil},
 	{"churn",
 		"What do many rarely used tokens cost? Each hit refreshes, and reads the profile twice with the new token.",
-		100, 10 * time.Second, prepareChurn, []string{"refresh", "profile"}, []string{"people"}},
+		100, 10 * time.Second, prepareChurn, []string{"refresh", "profile"}, []string{"people"}, nil},
 	{"device",
 		"How fast can people connect devices? A device code, the pages on which a person who has signed in allows it, and the tokens.",
 		20, 10 * time.Second, prepareDevice, []string{"device-code", "device-page", "enter-code",
-			"allow", "token"}, []string{"people"}},
+			"allow", "token"}, []string{"people"}, nil},
 	{"introspect", "How fast does a resource server learn about a token?", 1000, 10 * time.Second,
-		prepareIntrospect, []string{"introspect"}, []string{"people"}},
+		prepareIntrospect, []string{"introspect"}, []string{"people"}, nil},
 	{"lookup-cold", "How fast are lookups of new queries, which all go upstream?", 200,
-		10 * time.Second, prepareCold, []string{"cold-lookup"}, []string{"queries"}},
+		10 * time.Second, prepareCold, []string{"cold-lookup"}, []string{"queries"}, nil},
 	{"lookup-hot",
 		"How fast is a cached lookup? Setup looks up all keys once, and hits use them in turn.",
-		2000, 10 * time.Second, prepareHot, []string{"lookup"}, []string{"keys", "queries"}},
+		2000, 10 * time.Second, prepareHot, []string{"lookup"}, []string{"keys", "queries"}, nil},
 	{"lookup-zipf",
 		"How fast are lookups of a realistic mix of few frequent and many rare queries?", 1000,
-		10 * time.Second, prepareZipf, []string{"zipf-lookup"}, []string{"keys", "queries"}},
+		10 * time.Second, prepareZipf, []string{"zipf-lookup"}, []string{"keys", "queries"}, nil},
 	{"mixed", "Does everything at once hold together? Weights by --mix.", 500,
-		10 * time.Second, nil, nil, []string{"mix"}},
+		10 * time.Second, nil, nil, []string{"mix"}, nil},
 	{"my-ip", "How fast does a browser learn where it is?", 1000, 10 * time.Second, prepareMyIP,
-		[]string{"my-ip"}, []string{"keys", "queries"}},
+		[]string{"my-ip"}, []string{"keys", "queries"}, nil},
 	{"openid",
 		"How many people who have signed in before can sign in to a client a second? Setup signs them in; a hit gets a code and an id_token.",
-		50, 10 * time.Second, prepareOpenID, []string{"authorize", "token"}, []string{"people"}},
+		50, 10 * time.Second, prepareOpenID, []string{"authorize", "token"}, []string{"people"}, nil},
 	{"outage",
 		"What do callers see when the upstream fails and recovers? It is down for the middle third of the run.",
 		500, 45 * time.Second, prepareOutage, []string{"lookup",
-			"cold-lookup"}, []string{"keys", "queries"}},
+			"cold-lookup"}, []string{"keys", "queries"}, nil},
 	{"overload",
 		"How fast are cached lookups beside 2,000 idle connections, 200 slow clients and 10,000 garbage queries a second? They come in the second half of the run.",
 		200, 24 * time.Second, prepareOverload, []string{"lookup",
-			"overloaded-lookup"}, []string{"people"}},
+			"overloaded-lookup"}, []string{"people"}, nil},
 	{"profile",
 		"How fast are profiles, and are the rate limits exact? Exactly 100 requests of a token may pass in a window.",
 		500, 10 * time.Second, prepareProfile, []string{"profile",
-			"profile-greedy"}, []string{"people", "tokens"}},
+			"profile-greedy"}, []string{"people", "tokens"}, nil},
 	{"refresh", "How fast do clients get new tokens for refresh tokens?", 200, 10 * time.Second,
-		prepareRefresh, []string{"refresh"}, []string{"people"}},
+		prepareRefresh, []string{"refresh"}, []string{"people"}, nil},
 	{"soak",
 		"Does it stay healthy for a long time? Everything at once, with checks of memory and goroutines.",
-		200, 15 * time.Minute, nil, nil, []string{"mix"}},
+		200, 15 * time.Minute, nil, nil, []string{"mix"}, nil},
 	{"stream", "How fast are streams of 1,024 cached lookups?", 20, 10 * time.Second,
-		prepareStream, []string{"stream"}, []string{"keys", "queries"}},
+		prepareStream, []string{"stream"}, []string{"keys", "queries"}, nil},
 	{"token", "How many tokens a second can client_credentials issue?", 500, 10 * time.Second,
-		prepareToken, []string{"token"}, []string{"people"}},
+		prepareToken, []string{"token"}, []string{"people"}, nil},
 }
 
 func init() { // prepareMixed and prepareSoak use Scenarios
@@ -153,13 +156,20 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	if err != nil {
 		return nil, err
 	}
-	r.steps = sc.Steps(s.Mix)
+	r.steps, r.header = sc.Steps(s.Mix), s.Target.Header
 	background := startBackground(ctx, s.Target, p, r.planned())
 	result := r.do(ctx)
 	result.Resources, err = background.stop()
 	r.client.CloseIdleConnections() // after the last reading of the target's metrics
 	if err != nil {
 		return nil, err
+	}
+	if p.after != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+		defer cancel()
+		if err := p.after(ctx); err != nil {
+			return nil, err
+		}
 	}
 	result.Periods, result.Settings = background.periods, settings(&s, r.config)
 	if p.checks != nil {

@@ -18,14 +18,19 @@ type Settings struct {
 	Queries     int                // number of given queries; 0 = generated
 	Tokens      int                // number of given tokens; 0 = created by setup
 	Mix         map[string]float64 // weights; nil = defaultMix
+	Headers     []string           // names of those that went with each request
 }
 
 // settings returns the Settings of a run. config has its defaults.
 func settings(s *Setup, config Config) Settings {
+	var headers []string
+	for _, h := range s.Target.Header {
+		headers = append(headers, h[0])
+	}
 	return Settings{
 		Target: publicAddress(s.Target.Base), Version: s.Target.Version, Own: s.Target.Own,
 		Timeout: config.Timeout, Connections: config.Connections,
-		Keys: s.Keys, People: s.People, Queries: len(s.Queries), Tokens: len(s.Tokens), Mix: s.Mix,
+		Keys: s.Keys, People: s.People, Queries: len(s.Queries), Tokens: len(s.Tokens), Mix: s.Mix, Headers: headers,
 	}
 }
 

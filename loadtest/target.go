@@ -27,6 +27,16 @@ type Target struct {
 	ClientSecret string
 	Version      string // of the program, for reports
 	Own          bool   // it is a Local: complete, with localCooldown
+	// Header has names and values that go with the requests to Base, except the operator's and those
+	// of the garbage of overload. They may be secret.
+	Header [][2]string
+}
+
+// dress adds the target's headers to a request of setup.
+func (t Target) dress(request *http.Request) {
+	for _, h := range t.Header {
+		request.Header.Set(h[0], h[1])
+	}
 }
 
 // isLoopback reports whether host is this machine.

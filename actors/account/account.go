@@ -114,8 +114,9 @@ type Store interface {
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
 	// DeleteUser deletes the user with all sessions, consents, challenges, links, codes and refresh
-	// tokens. It keeps the notices, in place of those that were not sent.
-	DeleteUser(ctx context.Context, id int64, notices ...Notice) error
+	// tokens. It keeps the notices, in place of those that were not sent. It returns ErrNotFound, also
+	// if the session with that hash has ended; zero = none.
+	DeleteUser(ctx context.Context, id int64, session [32]byte, notices ...Notice) error
 
 	// CreateSession inserts s. Beyond MaxSessions of its user, it ends those whose last use is the
 	// longest ago. Each end of a session deletes the codes that were issued in it, revokes the

@@ -93,6 +93,9 @@ func (u *User) Proving(asks func(Way) bool, now time.Time) (ways []Way) {
 
 // CredentialChange is what a change of credentials does besides replacing the user's record.
 type CredentialChange struct {
+	// Session is the hash of the session that allows the change; zero = none. If it has ended,
+	// nothing changes.
+	Session     [32]byte
 	EndSessions bool // all but Keep
 	Keep        [32]byte
 	EndTokens   bool      // all refresh families, codes and access tokens
@@ -109,6 +112,7 @@ type Link struct {
 	Made    time.Time // when the change was made that the message is about
 	Ends    time.Time
 	Channel Channel // that the message went by
+	To      string  // address or number that the message went to
 	// Address and Since restore a channel; "" = the link ends sessions only.
 	Address string
 	Since   time.Time // as User.Since
@@ -136,10 +140,11 @@ type Notice struct {
 // goroutines.
 type NoticeStore interface {
 	// ChangeCredentials is UpdateUser that also does what c says, in one transaction. It returns
-	// ErrNotFound as well if the link c.Used is gone. Notices of one kind to one recipient in
+	// ErrNotFound as well if the session c.Session or the link c.Used is gone. Notices of one kind to one recipient in
 	// NoticeInterval become one, which counts them.
 	ChangeCredentials(ctx context.Context, u *User, c CredentialChange) error
-	// Link returns a link, or ErrNotFound.
+	// Link returns a link, or ErrNotFound. A link that ends sessions only is gone once the account has
+	// another address than the one that the message went to.
 	Link(ctx context.Context, hash [32]byte) (*Link, error)
 	// UseLink ends the link, and all sessions and tokens of its user, or returns ErrNotFound.
 	UseLink(ctx context.Context, hash [32]byte) error

@@ -38,8 +38,8 @@ type Guess struct {
 // own.
 func GuessedAccount(email string) [32]byte { return sha256.Sum256([]byte(Fold(email))) }
 
-// Fold returns the form of an e-mail address or username for case-insensitive comparison. Upper case
-// comes first: letters such as the long s are then the same as the usual one.
+// Fold returns the form of an e-mail address or username for case-insensitive comparison. Upper
+// case comes first: letters such as the long s are then the same as the usual one.
 func Fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
 // GuessLimitError is returned when no attempt is allowed before Next.

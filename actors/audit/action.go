@@ -49,6 +49,7 @@ const (
 	ClientDisabled   Action = "client_disabled"
 	ClientEnabled    Action = "client_enabled"
 	ResourceCreated  Action = "resource_created" // target: its URI
+	ResourceChanged  Action = "resource_changed" // target: its URI
 	ResourceDeleted  Action = "resource_deleted" // target: its URI
 	KeysRotated      Action = "keys_rotated"     // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
@@ -79,7 +80,7 @@ var Actions = []Action{
 	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated,
 	ClientChanged, ClientDeleted, SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved,
 	ClientDisabled, ClientEnabled,
-	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted, LogoutLost,
+	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceChanged, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
 	TrailRead, AdminRefused,
 }

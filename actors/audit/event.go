@@ -47,7 +47,8 @@ type Source struct {
 // Data are values of an event by their names. All of them can be encoded as JSON.
 type Data map[string]any
 
-// Before and After are the members of Data with the values that a change replaced, and the new ones.
+// Before and After are the members of Data with the values that a change replaced, and the new
+// ones.
 const (
 	Before = "before"
 	After  = "after"

@@ -17,9 +17,9 @@ type Filter struct {
 	Limit    int  // at least 1
 }
 
-// MaxRows is how many rows the trail gets in an hour of one subject, action, outcome and target that
-// come from one network. Further events are counted in one more row, which gets a new number with
-// each of them, and the details of all. What operators do always has rows of its own.
+// MaxRows is how many rows the trail gets in an hour of one subject, action, outcome and target
+// that come from one network. Further events are counted in one more row, which gets a new number
+// with each of them, and the details of all. What operators do always has rows of its own.
 const MaxRows = 100
 
 // Store keeps the trail.

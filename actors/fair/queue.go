@@ -1,5 +1,5 @@
-// Package fair shares what is scarce: Turns gives slots to those who wait, Queue serves its callers in
-// turn, and Slots counts slots of which one key leaves some to the others.
+// Package fair shares what is scarce: Turns gives slots to those who wait, Queue serves its callers
+// in turn, and Slots counts slots of which one key leaves some to the others.
 package fair
 
 import (

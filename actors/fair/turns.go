@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// ErrFull: too many wait for a turn, in all or of this payer. A payer that waits may get it as well,
-// when another takes its place.
+// ErrFull: too many wait for a turn, in all or of this payer. A payer that waits may get it as
+// well, when another takes its place.
 var ErrFull = errors.New("too many wait for a turn")
 
 // remembered is how many payers Turns remembers to have been served.
@@ -32,12 +32,12 @@ type Class struct {
 }
 
 // Turns shares slots among those who wait for them. Free slots go to the classes in turn. Within a
-// class, networks have turns, and within a network its keys. If there are several slots, one is kept
-// for the trusted class.
+// class, networks have turns, and within a network its keys. If there are several slots, one is
+// kept for the trusted class.
 //
 // In a full class, one of a network that has fewer waiting takes the place of the newest of the
-// network that has most. If each has one, the network that was served last is dropped. Use NewTurns.
-// The methods may be called by many goroutines.
+// network that has most. If each has one, the network that was served last is dropped. Use
+// NewTurns. The methods may be called by many goroutines.
 type Turns struct {
 	slots   int
 	classes []Class

@@ -74,8 +74,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsReserve checks that others leave a slot to the trusted class, that a payer has a limit of
-// slots, and that one that stops to wait leaves nothing behind.
+// TestTurnsReserve checks that others leave a slot to the trusted class, that a payer has a limit
+// of slots, and that one that stops to wait leaves nothing behind.
 func TestTurnsReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := fair.NewTurns(3, fair.Class{Waiting: 9}, fair.Class{Waiting: 9, AtOnce: 1})

@@ -23,8 +23,8 @@ var (
 // settings.
 //
 // The file is fileMagic, the SHA-256 of origin, the answers, a byte 0, and the SHA-256 of all that.
-// Each answer is a byte 1, the time of its fetch in nanoseconds since 1970, its lifetime in seconds,
-// and five strings: query, source, reason, JSON and data. Numbers and lengths are varints.
+// Each answer is a byte 1, the time of its fetch in nanoseconds since 1970, its lifetime in
+// seconds, and five strings: query, source, reason, JSON and data. Numbers and lengths are varints.
 func (c *Cache) Save(w io.Writer, origin string, now time.Time) error {
 	c.mu.Lock()
 	queries, entries := c.entries.Keys(), c.entries.Values() // the least recently used first

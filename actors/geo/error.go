@@ -53,11 +53,15 @@ func (r Reason) Message() string {
 	return "This is not an IPv4 address, an IPv6 address or a domain. Check its spelling."
 }
 
+// DamagedMessage is what to tell the person whose query met a damaged record.
+const DamagedMessage = "The database file has a damaged record of this address. The operator must replace the file."
+
 // Error says why a query has no result. Values are shared and must not be modified.
 type Error struct {
 	Code       Code
 	Reason     Reason        // only with CodeInvalidQuery
 	RetryAfter time.Duration // time to wait before a retry; 0 = not known
+	Damaged    bool          // the provider's record is damaged, so that a retry fails too
 }
 
 // Error returns the code and the reason, never the query.

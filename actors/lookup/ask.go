@@ -73,8 +73,8 @@ func (a *ask) complete(i int, o outcome) {
 	}
 }
 
-// settled returns the outcome of query i if it has arrived while the request waits. mayFallBack says
-// that the offline files may replace an error.
+// settled returns the outcome of query i if it has arrived while the request waits. mayFallBack
+// says that the offline files may replace an error.
 func (a *ask) settled(i int, mayFallBack bool) (o geo.Outcome, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -32,7 +32,7 @@ type batcher struct {
 	idle        []*actor.PID
 	timer       *time.Timer
 	throughput  throughput
-	limits      callerLimits
+	limits      *callerLimits
 	domainsTurn bool // the next exchange is a domain's, if both lanes could have it
 	domainsBusy int  // exchanges of domains under way
 
@@ -85,7 +85,7 @@ func newBatcher(s *Service) *batcher {
 		batches:    geo.NewBudget(s.terms.BatchesPerMinute, s.config.UpstreamShare),
 		idle:       slices.Clone(s.workers),
 		throughput: throughput{workers: len(s.workers), exchange: initialExchange},
-		limits:     callerLimits{perMinute: s.config.CallerLimit},
+		limits:     &s.limits,
 	}
 	for i := range b.queues {
 		b.queues[i] = fair.NewQueue[netip.Prefix, *pendingLookup]()

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -35,45 +33,6 @@ func stop(t *testing.T, s *lookup.Service) {
 	if err := s.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)
 	}
-}
-
-// TestRestartUnderLoadKeepsTheHits restarts a service while callers look up queries of which few
-// are frequent, and compares the shares of hits.
-func TestRestartUnderLoadKeepsTheHits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path, log := filepath.Join(t.TempDir(), "cache"), new(bytes.Buffer)
-		share := func(s *lookup.Service, seed uint64) float64 {
-			zipf, hits := rand.NewZipf(rand.New(rand.NewPCG(seed, 1)), 1.2, 1, 5000), 0
-			for range 3000 {
-				if o := lookUp(s, nth(int(zipf.Uint64()))); o.Cached {
-					hits++
-				}
-			}
-			return float64(hits) / 3000
-		}
-		first := startUnstopped(t, commercialTierOf(time.Millisecond), withCacheFile(path, log))
-		share(first, 1)
-		before := share(first, 2)
-		var load sync.WaitGroup
-		load.Go(func() { share(first, 3) }) // misses are rejected in the end
-		time.Sleep(time.Millisecond)
-		stop(t, first)
-		load.Wait()
-		second := startUnstopped(t, commercialTierOf(time.Millisecond), withCacheFile(path, log))
-		after := share(second, 4)
-		stop(t, second)
-		if before < 0.5 || after < 0.95*before {
-			t.Errorf("got %.3f hits after the restart, want 0.95 of %.3f", after, before)
-		}
-		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
-			t.Errorf("got %v, %v, want a file of mode 0600", info.Mode(), err)
-		}
-		for _, query := range []string{nth(0).String(), nth(1).String()} {
-			if strings.Contains(log.String(), query) {
-				t.Errorf("the log has a query: %s", log)
-			}
-		}
-	})
 }
 
 // TestCacheFileIsWrittenEachMinute ends a process without a stop. Without new results, the file is

@@ -17,6 +17,6 @@
 //
 // An address that a local provider answers meets neither cache nor actor. A hit meets no actor. On
 // a miss the request goroutine reads the snapshot that the batcher published, and ends there if the
-// batcher would reject the lookup. Else it asks the batcher, which decides by breaker, caller limit,
-// budget and queue in one place. The request waits for its outcomes until its own deadline.
+// batcher would reject the lookup. Else it asks the batcher, which decides by breaker, caller
+// limit, budget and queue in one place. The request waits for its outcomes until its own deadline.
 package lookup

@@ -198,6 +198,29 @@ func files() *upstream {
 	return u
 }
 
+// TestExpiredLookupsAreNotSent lets queued lookups outlive their callers: what nobody waits for
+// is never sent.
+func TestExpiredLookupsAreNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := commercialTier()
+		u.latency = func() time.Duration { return 2900 * time.Millisecond }
+		s := start(t, u, func(c *lookup.Config) { c.Concurrency = 1 })
+		var wg sync.WaitGroup
+		for i := range 3 { // the first is sent; of the others only one can be in time
+			wg.Go(func() { lookUp(s, domain(i)) })
+			time.Sleep(time.Millisecond)
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		if singles, _, _ := u.counts(); singles > 2 {
+			t.Errorf("got %d requests, want at most the 2 that somebody waited for", singles)
+		}
+		if o := lookUp(s, domain(9)); o.Err != nil {
+			t.Errorf("after that: got %v, want a result", o.Err)
+		}
+	})
+}
+
 func TestFallback(t *testing.T) {
 	fails := func(err error) func(*upstream) {
 		return func(u *upstream) { u.fail = func(geo.Endpoint) error { return err } }
@@ -242,52 +265,4 @@ func TestFallback(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestFallbackResultsExpire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		u := commercialTier()
-		u.fail = func(geo.Endpoint) error { return geo.ErrForbidden }
-		s := start(t, u, func(config *lookup.Config) {
-			config.Fallback = files()
-			config.Breaker.Hold = 20 * time.Second
-		})
-		o := lookUp(s, nth(1))
-		if o.Err != nil || o.Entry.Source() != geo.SourceMMDB || o.Entry.TTL() != time.Minute {
-			t.Fatalf("got %+v, want a result of the files for a minute", o)
-		}
-		wantCode(t, "what the files do not know", lookUp(s, nth(404)), geo.CodeProviderUnreachable)
-		u.fail = func(geo.Endpoint) error { return nil }
-		time.Sleep(59 * time.Second)
-		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || !o.Cached {
-			t.Errorf("after 59 s: got %+v, want the files' result out of the cache", o)
-		}
-		time.Sleep(2 * time.Second)
-		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceUpstream {
-			t.Errorf("after 61 s: got %+v, want the upstream's", o)
-		}
-	})
-}
-
-// TestExpiredLookupsAreNotSent lets queued lookups outlive their callers: what nobody waits for
-// is never sent.
-func TestExpiredLookupsAreNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		u := commercialTier()
-		u.latency = func() time.Duration { return 2900 * time.Millisecond }
-		s := start(t, u, func(c *lookup.Config) { c.Concurrency = 1 })
-		var wg sync.WaitGroup
-		for i := range 3 { // the first is sent; of the others only one can be in time
-			wg.Go(func() { lookUp(s, domain(i)) })
-			time.Sleep(time.Millisecond)
-		}
-		wg.Wait()
-		time.Sleep(time.Minute)
-		if singles, _, _ := u.counts(); singles > 2 {
-			t.Errorf("got %d requests, want at most the 2 that somebody waited for", singles)
-		}
-		if o := lookUp(s, domain(9)); o.Err != nil {
-			t.Errorf("after that: got %v, want a result", o.Err)
-		}
-	})
 }

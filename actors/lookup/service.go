@@ -58,9 +58,10 @@ type Service struct {
 	breaker    *geo.Breaker
 	admission  *admission
 	metrics    *metrics
-	local      geo.Local       // Provider, if it answers addresses itself; else nil
-	peers      Peers           // nil = this node looks up everything
-	file       *cacheFile      // nil = none
+	local      geo.Local  // Provider, if it answers addresses itself; else nil
+	peers      Peers      // nil = this node looks up everything
+	file       *cacheFile // nil = none
+	limits     callerLimits
 	peerAsks   atomic.Int64    // asks of other nodes that are being handled
 	lifetime   context.Context // of exchanges, which belong to no single caller
 	end        context.CancelFunc
@@ -98,6 +99,7 @@ func New(config Config) (*Service, error) {
 			return nil, fmt.Errorf("%w: %w", ErrCacheFile, err)
 		}
 	}
+	s.limits.perMinute = config.CallerLimit
 	s.local, _ = config.Provider.(geo.Local)
 	if s.terms.Source != geo.SourceMMDB { // each node has the files
 		s.peers = config.Peers

@@ -4,10 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,95 +69,4 @@ func lookUpAll(s *lookup.Service, addr netip.Addr, queries []geo.Query) []geo.Ou
 	}
 	s.LookupAll(texts, func() netip.Addr { return addr }, time.Now(), outcomes)
 	return outcomes
-}
-
-func TestConcurrentMissesAreOneRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		u := freeTier()
-		s := start(t, u)
-		var wg sync.WaitGroup
-		for range 200 {
-			wg.Go(func() {
-				if o := lookUp(s, nth(1)); o.Err != nil || o.Cached {
-					t.Errorf("got %+v, want a result that was not in the cache", o)
-				}
-			})
-		}
-		wg.Wait()
-		if singles, batches, _ := u.counts(); singles+batches != 1 {
-			t.Errorf("got %d requests, want 1", singles+batches)
-		}
-		if o := lookUp(s, nth(1)); o.Err != nil || !o.Cached {
-			t.Errorf("got %+v, want a hit", o)
-		}
-	})
-}
-
-func TestBulkMissIsOneBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		u := freeTier()
-		s := start(t, u)
-		queries := make([]geo.Query, 50)
-		for i := range queries {
-			queries[i] = nth(i)
-		}
-		for i, o := range lookUpAll(s, caller, queries) {
-			if o.Err != nil {
-				t.Errorf("query %d: got %v", i, o.Err)
-			}
-		}
-		if singles, batches, _ := u.counts(); singles != 0 || batches != 1 {
-			t.Errorf("got %d singles and %d batches, want one batch", singles, batches)
-		}
-	})
-}
-
-// TestFreeTierServesMisses has distinct misses arrive at random, and checks how many of them the
-// free tier serves. Each gets its outcome within five seconds.
-func TestFreeTierServesMisses(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		rate  float64 // misses a second
-		least float64 // of them served
-	}{
-		{"1 a second", 1, 0.99},
-		{"5 a second", 5, 0.99},
-		{"24 a second", 24, 0.95},
-		{"40 a second", 40, 0.6},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				u := freeTier()
-				s := start(t, u)
-				var served, rejected, slow atomic.Int64
-				calls := poisson(c.rate, 5*time.Minute, func(n int) {
-					began := time.Now()
-					o := lookUp(s, nth(n))
-					switch {
-					case o.Err == nil:
-						served.Add(1)
-					case o.Err.Code == geo.CodeRateLimited && o.Err.RetryAfter > 0:
-						rejected.Add(1)
-					default:
-						t.Errorf("got %v, want rate_limited with the time to come back", o.Err)
-					}
-					if time.Since(began) > 5*time.Second {
-						slow.Add(1)
-					}
-				})
-				singles, batches, violations := u.counts()
-				t.Logf("%d misses: %d served, %d rejected, %d singles, %d batches",
-					calls, served.Load(), rejected.Load(), singles, batches)
-				if got := float64(served.Load()) / float64(calls); got < c.least {
-					t.Errorf("got %.3f served, want %.3f", got, c.least)
-				}
-				if violations > 0 {
-					t.Errorf("got %d requests on an empty budget, want 0", violations)
-				}
-				if slow.Load() > 0 {
-					t.Errorf("%d callers waited past their deadline", slow.Load())
-				}
-			})
-		})
-	}
 }

@@ -298,17 +298,3 @@ func TestStreamOfHitsAllocatesNothingEach(t *testing.T) {
 		t.Errorf("got %v allocations for 5,000 queries and %v for 100, want as many", many, few)
 	}
 }
-
-func BenchmarkStreamOfHits(b *testing.B) {
-	s := benchmarked(b, &instant{})
-	all := addresses(0, 1000)
-	for _, text := range all {
-		lookUpText(s, text)
-	}
-	stream := s.Stream(caller, func() (string, bool) { return all[b.N%len(all)], true })
-	defer stream.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		stream.Next(goOn)
-	}
-}

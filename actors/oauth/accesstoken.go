@@ -103,8 +103,8 @@ func NewTokenKey(key *Key) *TokenKey {
 // base64url accepts one spelling of each value, but for line breaks.
 var base64url = base64.RawURLEncoding.Strict()
 
-// Seal returns an access token that says t, and sets its ID and Key. The client ID must be a UUID,
-// or have at most 48 bytes if the token has at most three targets.
+// Seal returns an access token that says t, and sets its ID and Key. The client ID must be one
+// that IsClientID accepts.
 func (k *TokenKey) Seal(t *AccessToken) string {
 	return k.seal(t, accessTokenPrefix, accessTokenFormat)
 }

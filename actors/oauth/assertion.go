@@ -43,13 +43,18 @@ func (sent sentCredentials) parseAssertion(authorization string) (Credentials, *
 			Description: "The client_assertion_type is not supported.", Hint: hint}
 	}
 	claims, ok := parseClaims(sent.assertion)
+	id, isOwn := sent.id, claims.Issuer == "" || claims.Issuer == claims.Subject
 	switch {
 	case !ok || claims.Subject == "" || !clean(claims.Subject):
 		return Credentials{}, errAssertion("The client_assertion is malformed.")
-	case sent.id != "" && StoredClientID(sent.id) != StoredClientID(claims.Subject):
+	case id == "" && !isOwn:
+		return Credentials{}, errAssertion("The client_assertion must have the client_id as iss and sub. For that of another issuer, the form must have the client_id.")
+	case id == "":
+		id = claims.Subject
+	case isOwn && StoredClientID(id) != StoredClientID(claims.Subject):
 		return Credentials{}, errAssertion("The client_id differs from the sub of the client_assertion.")
 	}
-	return Credentials{ClientID: StoredClientID(claims.Subject), Assertion: sent.assertion}, nil
+	return Credentials{ClientID: StoredClientID(id), Assertion: sent.assertion}, nil
 }
 
 func errAssertion(description string) *Error {
@@ -71,6 +76,19 @@ func (c *Client) authenticateByKey(given Credentials) *Error {
 		return given.refused("The client is disabled.", "Ask the operator to enable it.")
 	}
 	return nil
+}
+
+// assertionTyp is the explicit type of assertions (draft-ietf-oauth-rfc7523bis section 4).
+const assertionTyp = "client-authentication+jwt"
+
+// isForeign reports whether the typ of a JWT says that it is for another purpose than an assertion,
+// such as at+jwt or logout+jwt: all kinds with a type of their own end like that (RFC 8725 section
+// 3.11).
+func isForeign(h jose.Header) bool {
+	typ, _ := h.ExtraHeaders[jose.HeaderType].(string)
+	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+	return typ != assertionTyp &&
+		(strings.HasSuffix(typ, "+jwt") || strings.HasSuffix(typ, "+sd-jwt"))
 }
 
 // assertionClaims are those of an assertion.
@@ -113,6 +131,8 @@ type Assertion struct {
 	KeyID   string    // that it names; "" = none
 	Replay  Hash      // of client and jti: the same for an assertion that is sent again
 	Expires time.Time // from then on it is refused as expired
+	// IsReusable is set for a JWT of another issuer. It has no Replay.
+	IsReusable bool
 
 	signed *jose.JSONWebSignature
 }
@@ -126,6 +146,13 @@ func (c *Client) ParseAssertion(
 	signed, err := jose.ParseSignedCompact(jwt, assertionAlgs)
 	if !ok || err != nil {
 		return nil, errAssertion("The client_assertion is malformed, or not signed by RS256 or ES256.")
+	}
+	if isForeign(signed.Signatures[0].Header) {
+		return nil, errAssertion("The typ of the client_assertion is that of another kind of JWT: use JWT, " +
+			assertionTyp + " or none.")
+	}
+	if c.Options.IsFederated() {
+		return c.Options.Federated.parse(&claims, signed, audiences[0], now)
 	}
 	latest := func(t *float64) bool { return t == nil || *t <= seconds(now.Add(assertionSkew)) }
 	switch {

@@ -22,8 +22,14 @@ import (
 const bearerType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 func signed(t *testing.T, alg jose.SignatureAlgorithm, key any, kid string, claims any) string {
+	return typed(t, "JWT", alg, key, kid, claims)
+}
+
+func typed(
+	t *testing.T, typ jose.ContentType, alg jose.SignatureAlgorithm, key any, kid string, claims any,
+) string {
 	t.Helper()
-	options := (&jose.SignerOptions{}).WithType("JWT")
+	options := (&jose.SignerOptions{}).WithType(typ)
 	if kid != "" {
 		options = options.WithHeader("kid", kid)
 	}
@@ -83,6 +89,9 @@ func TestAssertions(t *testing.T) {
 	}{
 		"good":               {es(good), true},
 		"RS256":              {signed(t, jose.RS256, large, "rsa", good), true},
+		"own typ":            {typed(t, "Client-Authentication+JWT", jose.ES256, key, "ec", good), true},
+		"access token":       {typed(t, "at+jwt", jose.ES256, key, "ec", good), false},
+		"logout token":       {typed(t, "application/Logout+JWT", jose.ES256, key, "ec", good), false},
 		"no kid":             {signed(t, jose.ES256, key, "", good), false},
 		"token endpoint":     {es(with("aud", []string{"https://id.example/oauth/token"})), true},
 		"several audiences":  {es(with("aud", []string{"https://id.example", "https://other.example"})), false},
@@ -166,6 +175,7 @@ func TestKeysOfAssertions(t *testing.T) {
 
 func TestAssertionParameters(t *testing.T) {
 	jwt := "x." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"c"}`)) + ".y"
+	foreign := "x." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://ci.example","sub":"repo:a/b"}`)) + ".y"
 	for _, row := range []struct {
 		more          []oauth.Parameter
 		authorization string
@@ -176,6 +186,8 @@ func TestAssertionParameters(t *testing.T) {
 		{[]oauth.Parameter{{Name: "client_assertion", Value: jwt}, {Name: "client_assertion_type", Value: bearerType}, {Name: "client_id", Value: "d"}}, "", oauth.InvalidClient},
 		{[]oauth.Parameter{{Name: "client_assertion", Value: jwt}, {Name: "client_assertion_type", Value: bearerType}, {Name: "client_secret", Value: "s"}}, "", oauth.InvalidRequest},
 		{[]oauth.Parameter{{Name: "client_assertion", Value: jwt}, {Name: "client_assertion_type", Value: bearerType}}, "Basic Yzpz", oauth.InvalidRequest},
+		{[]oauth.Parameter{{Name: "client_assertion", Value: foreign}, {Name: "client_assertion_type", Value: bearerType}, {Name: "client_id", Value: "c"}}, "", ""},
+		{[]oauth.Parameter{{Name: "client_assertion", Value: foreign}, {Name: "client_assertion_type", Value: bearerType}}, "", oauth.InvalidClient},
 		{[]oauth.Parameter{{Name: "client_assertion", Value: jwt}}, "", oauth.InvalidRequest},
 		{[]oauth.Parameter{{Name: "client_assertion_type", Value: bearerType}}, "", oauth.InvalidRequest},
 		{[]oauth.Parameter{{Name: "client_assertion", Value: jwt}, {Name: "client_assertion_type", Value: "x"}}, "", oauth.InvalidClient},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Prompts is a set of prompt values. The zero value is the empty set.
@@ -162,6 +163,10 @@ func (r *AuthorizationRequest) parseOpenID(f *form) *Error {
 			return invalidRequest("A browser cannot post a form to this redirect_uri.",
 				"Send response_mode=query, or leave it out.")
 		}
+		if !fitsForm(r.State) {
+			return invalidRequest("A form cannot return this state unchanged.",
+				"Send a state without control characters, as UTF-8, or response_mode=query.")
+		}
 		r.ResponseMode = FormPost
 	default:
 		return invalidRequest("The response_mode is not supported.",
@@ -179,6 +184,12 @@ func (r *AuthorizationRequest) parseOpenID(f *form) *Error {
 	r.Nonce, r.LoginHint = f.value("nonce"), f.value("login_hint")
 	r.IDTokenHint = f.value("id_token_hint")
 	return r.parseMaxAge(f.value("max_age"))
+}
+
+// fitsForm reports whether a browser posts a text of a page as it is: it replaces bytes that are not
+// UTF-8 and NUL, and makes CR LF of line ends (HTML sections 4.10.22.4 and 13.2.3.5).
+func fitsForm(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsAny(text, "\x00\r\n")
 }
 
 func (r *AuthorizationRequest) parseMaxAge(text string) *Error {

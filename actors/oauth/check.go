@@ -63,7 +63,8 @@ func CheckRedeem(code *AuthorizationCode, c *Client, r *TokenRequest, now time.T
 // CheckRotate returns the scopes of the new access token (RFC 6749 section 6). The error is
 // InvalidGrant if the refresh token is not the client's, and InvalidScope if the request asks for
 // more than was granted. For a client that registered itself, what is more is left out. It does not
-// check generation and idle expiry: the Store decides them atomically. A nil token is an unknown one.
+// check generation and idle expiry: the Store decides them atomically. A nil token is an unknown
+// one.
 func CheckRotate(token *RefreshToken, c *Client, r *TokenRequest, now time.Time) (Scopes, *Error) {
 	if token == nil || token.Family.ClientID != c.ID {
 		return 0, errWrongRefreshToken

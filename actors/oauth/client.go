@@ -62,7 +62,7 @@ func (g GrantTypes) String() string { return strings.Join(g.Names(), " ") }
 
 // Client is a registered application. A shared Client must not be modified: change a copy.
 type Client struct {
-	ID              string // UUID
+	ID              string // a UUID, or what an operator chose: see IsClientID
 	Name            string // shown to users, 1 to 100 characters
 	URI             string // home page, linked for users (RFC 7591 section 2); "" = none
 	Public          bool   // cannot keep a secret: needs PKCE, must not use client_credentials
@@ -98,6 +98,8 @@ type ClientOptions struct {
 	// BackchannelLogoutURI gets a logout token at the end of each session; "" = none (OpenID
 	// Connect Back-Channel Logout section 2.2).
 	BackchannelLogoutURI string `json:"backchannel_logout_uri,omitempty"`
+	// FirstParty is set for an app of the operator's own: people are not asked for consent.
+	FirstParty bool `json:"first_party,omitempty"`
 	// RequirePKCE refuses authorization requests of a confidential client without a challenge.
 	RequirePKCE bool `json:"require_pkce,omitempty"`
 	// JWTAccessTokens makes the client's access tokens JWTs (RFC 9068).
@@ -105,11 +107,20 @@ type ClientOptions struct {
 	// JWKS and JWKSURI are the keys for private_key_jwt (RFC 7523); at most one of them is set.
 	JWKS    string `json:"jwks,omitempty"`
 	JWKSURI string `json:"jwks_uri,omitempty"`
+	// Federated is in place of own keys: JWTs of another issuer authenticate the client.
+	Federated Federated `json:"federated,omitzero"`
 	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
 	Resources []string `json:"resources,omitempty"`
+	// Set is the set of objects kept as files that the client belongs to; "" = none.
+	Set string `json:"set,omitempty"`
+	// Declared is set for a client that the server's own files declare. Nothing else changes it.
+	Declared bool `json:"declared,omitempty"`
 	// SelfRegistered is set for a client that nobody registered for its developers (RFC 7591, or a
 	// client-id metadata document). It is never approved for DetailUser by itself.
 	SelfRegistered bool `json:"self_registered,omitempty"`
+	// Verified says that an operator has checked who stands behind a client with SelfRegistered: pages
+	// then show its name.
+	Verified bool `json:"verified,omitempty"`
 	// MetadataURL is the client_id of a client that a metadata document describes; "" = none.
 	MetadataURL string `json:"metadata_url,omitempty"`
 	// MetadataChanged is when a person accepted other redirect URIs or keys in that document, in
@@ -146,9 +157,14 @@ type Secret struct {
 // NewSecret returns a new client secret and its stored form.
 func NewSecret(now time.Time) (plain string, kept Secret) {
 	plain = NewClientSecret()
+	return plain, KeptSecret(HashOf(plain), now)
+}
+
+// KeptSecret returns the stored form of the secret with that hash.
+func KeptSecret(hash Hash, now time.Time) Secret {
 	var id [8]byte
 	fillRandom(id[:])
-	return plain, Secret{ID: string(id[:]), Hash: HashOf(plain), Created: now}
+	return Secret{ID: string(id[:]), Hash: hash, Created: now}
 }
 
 // Authenticate returns an InvalidClient error unless given has a secret of c and c is not disabled

@@ -191,6 +191,8 @@ func (c *Client) Describe(fresh *Client) (described *Client, changed bool) {
 	d.Options.JWKS, d.Options.JWKSURI = fresh.Options.JWKS, fresh.Options.JWKSURI
 	changed = c.Public != fresh.Public || !slices.Equal(c.RedirectURIs, fresh.RedirectURIs) ||
 		c.Options.JWKS != fresh.Options.JWKS || c.Options.JWKSURI != fresh.Options.JWKSURI
+	// an operator has checked another document
+	d.Options.Verified = d.Options.Verified && !changed && c.Name == fresh.Name
 	return &d, changed
 }
 
@@ -231,11 +233,25 @@ func (c *Client) Host() string {
 	return u.Host
 }
 
+// IsUnverified reports whether nobody has checked who stands behind the client: it registered or
+// described itself.
+func (c *Client) IsUnverified() bool { return c.Options.SelfRegistered && !c.Options.Verified }
+
+// HostBeforeConsent returns who stands behind a client that nobody has checked: the host of its
+// document, or else of redirectURI; "" = a program on the user's computer.
+func (c *Client) HostBeforeConsent(redirectURI string) string {
+	if host := c.Host(); host != "" || impersonable(redirectURI) {
+		return strings.ToLower(host)
+	}
+	_, host, _ := strings.Cut(RedirectOrigin(redirectURI), "://")
+	return strings.TrimSuffix(host, ".")
+}
+
 // NameBeforeConsent returns what pages call the client before the person has consented to it: its
 // name; or, since anybody can choose any text as the name of a client that registered itself, the
 // host that describes it or else the origin of redirectURI.
 func (c *Client) NameBeforeConsent(redirectURI string) string {
-	if !c.Options.SelfRegistered {
+	if !c.IsUnverified() {
 		return c.Name
 	}
 	return cmp.Or(c.Host(), RedirectOrigin(redirectURI))

@@ -122,6 +122,9 @@ func parseKey(text json.RawMessage) (key jose.JSONWebKey, err error) {
 		if bits := k.N.BitLen(); bits < leastRSA || bits > mostRSA {
 			return key, errRSABits
 		}
+		if k.N.Bit(0) == 0 {
+			return key, errors.New("an RSA key must have an odd modulus: this one is no product of two primes")
+		}
 		if k.E != rsaExponent {
 			return key, errors.New("an RSA key must have the exponent 65537 (AQAB)")
 		}

@@ -35,8 +35,8 @@ func IsJWT(token string) bool {
 	return strings.HasPrefix(token, "eyJ") && len(token) <= MaxJWTAccessToken
 }
 
-// SealedIn returns what a JWT carries, or a token of the other form itself. It does not check that the
-// token is genuine; "" = it cannot be.
+// SealedIn returns what a JWT carries, or a token of the other form itself. It does not check that
+// the token is genuine; "" = it cannot be.
 func SealedIn(token string) string {
 	if !IsJWT(token) {
 		return token

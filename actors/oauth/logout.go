@@ -28,9 +28,9 @@ func ParseLogoutRequest(params []Parameter) (*LogoutRequest, *Error) {
 	return r, nil
 }
 
-// CheckClient returns an error if the request must not be served for c, which may be nil: the client
-// that asks is unknown or disabled, or the redirect URI is not registered. Show it on a page, and
-// never redirect.
+// CheckClient returns an error if the request must not be served for c, which may be nil: the
+// client that asks is unknown or disabled, or the redirect URI is not registered. Show it on a
+// page, and never redirect.
 func (r *LogoutRequest) CheckClient(c *Client) *Error {
 	switch {
 	case c == nil && r.ClientID != "":

@@ -16,6 +16,8 @@ type metadata struct {
 	UserInfoEndpoint         string   `json:"userinfo_endpoint"`
 	JWKSURI                  string   `json:"jwks_uri"`
 	EndSession               string   `json:"end_session_endpoint"`
+	Terms                    string   `json:"op_tos_uri,omitempty"`
+	Policy                   string   `json:"op_policy_uri,omitempty"`
 	ScopesSupported          []string `json:"scopes_supported"`
 	ResponseTypes            []string `json:"response_types_supported"`
 	ResponseModes            []string `json:"response_modes_supported"`
@@ -57,11 +59,18 @@ const ACR = "1"
 // Registration section 2).
 var IDTokenAlgs = []string{"RS256", "ES256"}
 
+// About is what the metadata of a service depend on.
+type About struct {
+	Issuer         string // base URL of the service, without a trailing slash
+	Registration   bool   // clients may register themselves (RFC 7591)
+	Documents      bool   // a client_id may be the URL of a client-id metadata document
+	Terms, Privacy string // URLs of pages for people; "" = none
+}
+
 // Metadata returns the metadata of the service as JSON. It says what the service can do, whatever
-// clients are registered for. issuer is the service's base URL without a trailing slash. registration
-// says that clients may register themselves (RFC 7591), and documents that a client_id may be the URL
-// of a client-id metadata document.
-func Metadata(issuer string, registration, documents bool) []byte {
+// clients are registered for.
+func Metadata(about About) []byte {
+	issuer := about.Issuer
 	introspection := []string{methodBasic, methodPost, methodKey}
 	methods := []string{methodBasic, methodPost, methodNone, methodKey}
 	m := metadata{
@@ -87,7 +96,9 @@ func Metadata(issuer string, registration, documents bool) []byte {
 		ChallengeMethods:         []string{"S256"},
 		Prompts:                  []string{"none", "login", "consent", "select_account"},
 		Iss:                      true,
-		MetadataDocuments:        documents,
+		MetadataDocuments:        about.Documents,
+		Terms:                    about.Terms,
+		Policy:                   about.Privacy,
 		SubjectTypes:             []string{"public"},
 		IDTokenAlgs:              IDTokenAlgs,
 		ACRValues:                []string{ACR},
@@ -96,7 +107,7 @@ func Metadata(issuer string, registration, documents bool) []byte {
 		BackchannelLogout:        true,
 		BackchannelSID:           true,
 	}
-	if registration {
+	if about.Registration {
 		m.RegistrationEndpoint = issuer + "/oauth/register"
 	}
 	return encode(m)

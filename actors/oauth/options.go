@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,8 +18,14 @@ const (
 	longestResource    = 250
 )
 
-// HasKeys reports whether the client authenticates with keys (RFC 7523). It needs no secret then.
-func (c *Client) HasKeys() bool { return c.Options.JWKS != "" || c.Options.JWKSURI != "" }
+// HasKeys reports whether the client authenticates with JWTs (RFC 7523): those that it signs, or those
+// of another issuer. It needs no secret then.
+func (c *Client) HasKeys() bool {
+	return c.Options.JWKS != "" || c.Options.JWKSURI != "" || c.Options.IsFederated()
+}
+
+// IsFederated reports whether JWTs of another issuer authenticate the client.
+func (o *ClientOptions) IsFederated() bool { return o.Federated.IsSet() }
 
 // checkOptions checks what few clients are registered for.
 func (c *Client) checkOptions() *RegistrationError {
@@ -52,7 +59,28 @@ func (c *Client) checkOptions() *RegistrationError {
 			return &RegistrationError{"backchannel_logout_uri", err.Error()}
 		}
 	}
+	if err := c.checkFirstParty(); err != nil {
+		return err
+	}
 	return c.checkKeys()
+}
+
+// checkFirstParty checks that only the operator can be behind a client that nobody consents to.
+func (c *Client) checkFirstParty() *RegistrationError {
+	const field = "first_party"
+	switch {
+	case !c.Options.FirstParty:
+		return nil
+	case c.Options.SelfRegistered:
+		return &RegistrationError{field, "no operator has registered this client"}
+	}
+	for i, uri := range c.RedirectURIs {
+		if impersonable(uri) {
+			return &RegistrationError{field, "the redirect URI at index " + strconv.Itoa(i) +
+				" must be https and lead to a server"}
+		}
+	}
+	return nil
 }
 
 // checkKeys checks the keys of the client, or the address of them.
@@ -63,6 +91,13 @@ func (c *Client) checkKeys() *RegistrationError {
 		return &RegistrationError{"jwks", "a public client has no keys"}
 	case c.Public && o.JWKSURI != "" && o.MetadataURL == "":
 		return &RegistrationError{"jwks_uri", "a public client has no keys"}
+	case o.IsFederated():
+		if c.Public || o.JWKS != "" || o.JWKSURI != "" {
+			return &RegistrationError{"federated", "a public client has no keys, and others have only one of federated, jwks and jwks_uri"}
+		}
+		if err := o.Federated.check(); err != nil {
+			return &RegistrationError{"federated", err.Error()}
+		}
 	case o.JWKS != "" && o.JWKSURI != "":
 		return &RegistrationError{"jwks_uri", "a client has jwks or jwks_uri, not both"}
 	case o.JWKS != "":
@@ -89,8 +124,8 @@ func checkServerURL(uri string) error {
 		return errors.New("it is not a URI")
 	case u.User != nil:
 		return errors.New("it must not contain a user name or password")
-	case isLinkLocal(u.Hostname()):
-		return errors.New("it must not name a link-local address: no server of a client is there")
+	case isNoServer(u.Hostname()):
+		return errors.New("its host is an address where no server of a client is: it is link-local, multicast, unspecified, or has the metadata of a cloud")
 	case strings.HasPrefix(uri, "https://"):
 		return checkHost(u)
 	case strings.HasPrefix(uri, "http://"):
@@ -99,9 +134,31 @@ func checkServerURL(uri string) error {
 	return errors.New("it must begin with https://, or with http:// and 127.0.0.1, [::1] or localhost")
 }
 
-func isLinkLocal(host string) bool {
+func isNoServer(host string) bool {
 	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLinkLocalUnicast()
+	return err == nil && !IsServer(addr)
+}
+
+// IsServer reports whether an address may be one of a server that an operator has named: also one in
+// a private network, but not link-local. There the clouds have what tells secrets of a machine.
+func IsServer(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	if translated := netip.MustParsePrefix("64:ff9b::/96"); translated.Contains(addr) { // RFC 6052
+		text := addr.As16()
+		addr = netip.AddrFrom4([4]byte(text[12:]))
+	}
+	return addr.IsValid() && !addr.IsLinkLocalUnicast() && !addr.IsMulticast() &&
+		!addr.IsUnspecified() && !isMetadataServer(addr)
+}
+
+// isMetadataServer reports whether a cloud has its metadata there, other than at a link-local address.
+func isMetadataServer(addr netip.Addr) bool {
+	switch addr {
+	case netip.AddrFrom4([4]byte{100, 100, 100, 200}), netip.MustParseAddr("fd00:ec2::254"),
+		netip.MustParseAddr("fd20:ce::254"):
+		return true
+	}
+	return false
 }
 
 // checkHTTPS returns an error unless uri is an https URL without a fragment and without user

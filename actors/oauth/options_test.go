@@ -59,6 +59,7 @@ func TestOptionsThatCanBeRegistered(t *testing.T) {
 		{confidential, oauth.ClientOptions{IDTokenAlg: "ES256", RequirePKCE: true,
 			JWTAccessTokens: true}},
 		{confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://app.example/out?x=1"}},
+		{confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://10.1.2.3/out"}},
 		{confidential, oauth.ClientOptions{BackchannelLogoutURI: "http://127.0.0.1:8085/out"}},
 		{confidential, oauth.ClientOptions{PostLogoutRedirectURIs: []string{"https://a.example/",
 			"http://localhost:3000/"}}},
@@ -93,6 +94,8 @@ func TestOptionsThatCannotBeRegistered(t *testing.T) {
 	one := func(key any, use, alg string) oauth.ClientOptions {
 		return oauth.ClientOptions{JWKS: jwks(t, jose.JSONWebKey{Key: key, Use: use, Algorithm: alg})}
 	}
+	even := newRSA(t, 2048).N
+	even.SetBit(even, 0, 0)
 	var uris []string
 	for i := range 21 {
 		uris = append(uris, fmt.Sprintf("https://app.example/%d", i))
@@ -109,6 +112,12 @@ func TestOptionsThatCannotBeRegistered(t *testing.T) {
 		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://u:p@app.example/"}},
 		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "com.example.app:/out"}},
 		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "/out"}},
+		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://0xa9fea9fe/"}},
+		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://2852039166/"}},
+		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://169.254.43518./"}},
+		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://0251.0376.0251.0376/"}},
+		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://[fd00:ec2::254]/"}},
+		{"backchannel_logout_uri", confidential, oauth.ClientOptions{BackchannelLogoutURI: "https://[::ffff:a9fe:a9fe]/"}},
 		{"post_logout_redirect_uris", confidential, oauth.ClientOptions{PostLogoutRedirectURIs: []string{"http://app.example/"}}},
 		{"post_logout_redirect_uris", confidential, oauth.ClientOptions{PostLogoutRedirectURIs: []string{"https://app.example/#a"}}},
 		{"post_logout_redirect_uris", confidential, oauth.ClientOptions{PostLogoutRedirectURIs: []string{"com.example.app:/out"}}},
@@ -118,6 +127,8 @@ func TestOptionsThatCannotBeRegistered(t *testing.T) {
 		{"resources", confidential, oauth.ClientOptions{Resources: []string{uris[0], uris[0]}}},
 		{"resources", confidential, oauth.ClientOptions{Resources: []string{"urn:api"}}},
 		{"resources", confidential, oauth.ClientOptions{Resources: []string{uris[0] + strings.Repeat("a", 250)}}},
+		{"first_party", confidential, oauth.ClientOptions{FirstParty: true, SelfRegistered: true}},
+		{"first_party", public, oauth.ClientOptions{FirstParty: true}},
 		{"jwks_uri", confidential, oauth.ClientOptions{JWKSURI: "http://127.0.0.1/jwks"}},
 		{"jwks_uri", confidential, oauth.ClientOptions{JWKSURI: "https://app.example/jwks", JWKS: set}},
 		{"jwks_uri", public, oauth.ClientOptions{JWKSURI: "https://app.example/jwks"}},
@@ -134,6 +145,7 @@ func TestOptionsThatCannotBeRegistered(t *testing.T) {
 		{"jwks", confidential, one(ec.Public(), "sig", "RS256")},
 		{"jwks", confidential, one(newEC(t, elliptic.P384()).Public(), "", "")},
 		{"jwks", confidential, one(newRSA(t, 1024).Public(), "", "")},
+		{"jwks", confidential, one(&rsa.PublicKey{N: even, E: 65537}, "", "")},
 		{"jwks", confidential, one(crypto.PublicKey(ed.Public()), "", "")},
 	} {
 		c := row.base

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"net/url"
@@ -113,6 +114,15 @@ func PrivateScheme(uri string) string {
 	return scheme
 }
 
+// Destination returns where a response to the request leads, for people: the origin of its redirect
+// URI, or all of one with a private-use scheme, which may be a command of the program.
+func (r *AuthorizationRequest) Destination() string {
+	if PrivateScheme(r.RedirectURI) != "" {
+		return r.RedirectURI
+	}
+	return RedirectOrigin(r.RedirectURI)
+}
+
 // checkURICharacters returns an error for characters that RFC 3986 does not allow, for fragments
 // and for wildcards.
 func checkURICharacters(uri string) error {
@@ -160,11 +170,24 @@ func checkHost(u *url.URL) error {
 		return r >= 0x80 || !letter(byte(r)) && !digit(byte(r)) && r != '-' && r != '.' && r != '_'
 	}) {
 		return errors.New("its host is not a name or address")
+	} else if _, err := netip.ParseAddr(host); err != nil && isNumeric(host) {
+		return errors.New("its host is a number that browsers read as an address: write that as 192.0.2.1")
 	}
 	if port, found := strings.CutPrefix(u.Host[hostLength(u):], ":"); found && !validPort(port) {
 		return errors.New("its port must be 1 to 65535")
 	}
 	return nil
+}
+
+// isNumeric reports whether browsers and some resolvers read a host as an IPv4 address: its last part
+// is a number, also a hexadecimal one (WHATWG URL section 3.5).
+func isNumeric(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return !strings.ContainsFunc(hex, func(r rune) bool { return !hexDigit(byte(r)) })
+	}
+	return last != "" && !strings.ContainsFunc(last, func(r rune) bool { return !digit(byte(r)) })
 }
 
 // hostLength returns the length of u.Host without the port.
@@ -246,8 +269,46 @@ func impersonable(uri string) bool {
 	if err != nil || u.Scheme != "https" {
 		return true
 	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
+	return isThisComputer(u.Hostname())
+}
+
+// isThisComputer reports whether browsers reach the user's machine at a host. They read numbers as
+// addresses, such as 127.1 and 0x7f000001 (WHATWG URL section 3.5).
+func isThisComputer(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	if number, ok := ipv4Number(host); err != nil && ok {
+		addr = netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, number)))
+	}
+	addr = addr.Unmap()
+	return addr.IsLoopback() || addr.IsUnspecified()
+}
+
+// ipv4Number returns the IPv4 address that browsers read in a host of up to four numbers: decimal,
+// octal or hexadecimal, the last of which fills the rest of the address.
+func ipv4Number(host string) (address uint32, ok bool) {
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return 0, false
+	}
+	for i, part := range parts {
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 32 - 8*i
+		}
+		if strings.ContainsAny(part, "_bo") && !strings.HasPrefix(part, "0x") {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(part, 0, bits)
+		if err != nil {
+			return 0, false
+		}
+		address = address<<bits | uint32(n)
+	}
+	return address, true
 }
 
 // RedirectOrigin returns the origin of a registered redirect URI, for Content-Security-Policy and

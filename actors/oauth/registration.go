@@ -18,7 +18,7 @@ const (
 
 // RegistrationError tells an operator what is wrong with a client record.
 type RegistrationError struct {
-	// Field is name, client_uri, redirect_uris, scopes, grants, public, operator, introspect_any,
+	// Field is client_id, name, client_uri, redirect_uris, scopes, grants, public, operator, introspect_any,
 	// loopback_any_port, tokens_per_minute, secrets, or a member of ClientOptions in JSON.
 	Field   string
 	Message string // one sentence

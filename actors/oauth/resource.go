@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Limits of resources.
@@ -24,12 +25,38 @@ const (
 )
 
 // Resource is a registered resource server: an API of others that accepts access tokens of this
-// service (RFC 8707). It is never changed.
+// service (RFC 8707). Scopes may be added to it. It never loses one: see ReplacedBy.
 type Resource struct {
 	Number  uint16 // from 1; none is given twice
 	URI     string
 	Scopes  []string // names of scopes that only this resource has
 	Created time.Time
+	// Name and Texts are what people read of the resource, and of each scope; "" and nil = URI and
+	// names of scopes.
+	Name  string
+	Texts map[string]string
+	// Set and Declared are those of ClientOptions.
+	Set      string
+	Declared bool
+}
+
+// ReplacedBy returns r as d describes it. New scopes get the next places. The Number is 0, for a new
+// resource, if d lacks a scope of r: places have a meaning in grants and tokens.
+func (r *Resource) ReplacedBy(d *Resource) *Resource {
+	next := *d
+	next.Created = r.Created
+	lacks := func(name string) bool { return !slices.Contains(d.Scopes, name) }
+	if next.Number = r.Number; slices.ContainsFunc(r.Scopes, lacks) {
+		next.Number = 0
+		return &next
+	}
+	next.Scopes = slices.Clone(r.Scopes)
+	for _, name := range d.Scopes {
+		if !slices.Contains(r.Scopes, name) {
+			next.Scopes = append(next.Scopes, name)
+		}
+	}
+	return &next
 }
 
 // ResourceStore keeps resources. Its methods may be called by many goroutines.
@@ -39,6 +66,9 @@ type ResourceStore interface {
 	// CreateResource inserts r and sets its Number. It returns ErrConflict if there is one with the
 	// URI, and ErrBusy if there are MostRegistered.
 	CreateResource(ctx context.Context, r *Resource) error
+	// ReplaceResource replaces old, as it was read, by r in one step. It returns ErrConflict if old
+	// was changed since. An r without a Number gets a new one, and old is deleted.
+	ReplaceResource(ctx context.Context, old, r *Resource) error
 	// DeleteResource deletes a resource, or returns ErrNotFound.
 	DeleteResource(ctx context.Context, number uint16) error
 }
@@ -50,6 +80,17 @@ func (r *Resource) CheckRegistration() error {
 	}
 	if len(r.Scopes) > MostResourceScopes {
 		return &RegistrationError{"scopes", "a resource can have at most 16"}
+	}
+	if r.Name != "" && !isLabel(r.Name) {
+		return &RegistrationError{"name", mustBeLabel}
+	}
+	for name, text := range r.Texts {
+		switch {
+		case !slices.Contains(r.Scopes, name):
+			return &RegistrationError{"scope_texts", "each must be of one of the scopes"}
+		case !isLabel(text):
+			return &RegistrationError{"scope_texts", mustBeLabel}
+		}
 	}
 	for i, name := range r.Scopes {
 		switch {
@@ -63,6 +104,14 @@ func (r *Resource) CheckRegistration() error {
 		}
 	}
 	return nil
+}
+
+const mustBeLabel = "it must have 1 to 100 characters, all of them visible"
+
+// isLabel reports whether people can read text as one line, in the order in which it is written.
+func isLabel(text string) bool {
+	return clean(text) && strings.TrimSpace(text) != "" &&
+		utf8.RuneCountInString(text) <= longestName && !strings.ContainsFunc(text, isUnseen)
 }
 
 // isScopeName reports whether name is a scope-token (RFC 6749 section 3.3).
@@ -208,16 +257,37 @@ var errTarget = &Error{Code: InvalidTarget,
 	Description: "The resource is unknown, or the client may not ask for it.",
 	Hint:        "Send the URI of a registered resource, or leave resource out."}
 
+// TakenError says that there is a resource with that URI. It is an ErrConflict.
+type TakenError struct{ URI string }
+
+// Error implements error.
+func (e *TakenError) Error() string { return "the resource " + e.URI + " exists already" }
+
+// Is reports whether target is ErrConflict.
+func (*TakenError) Is(target error) bool { return target == ErrConflict }
+
+// mostNamed is how many resources an error names.
+const mostNamed = 5
+
 // unknownScope returns the error about a name that is no scope of what c asks for. It names the scope
 // only with the resource that has it, since no error repeats what was sent.
 func (r *Resources) unknownScope(name string, c *Client) *Error {
+	var uris []string
 	for _, resource := range r.All() {
 		if slices.Contains(resource.Scopes, name) && c.mayReach(&resource) {
-			return invalidScope("The scope "+name+" belongs to the resource "+resource.URI+".",
-				"Send the parameter resource="+resource.URI+" as well, or leave the scope out.")
+			uris = append(uris, resource.URI)
 		}
 	}
-	return errUnknownScope
+	switch {
+	case len(uris) == 0:
+		return errUnknownScope
+	case len(uris) == 1:
+		return invalidScope("The scope "+name+" belongs to the resource "+uris[0]+".",
+			"Send the parameter resource="+uris[0]+" as well, or leave the scope out.")
+	}
+	few := uris[:min(len(uris), mostNamed)]
+	return invalidScope("The scope "+name+" belongs to the resources "+listOf(few)+".",
+		"Send the parameter resource with one of them as well, or leave the scope out.")
 }
 
 // number returns the number of the resource that c may ask for at uri; false = there is none.
@@ -407,6 +477,15 @@ func (r *Resources) OfClient(c *Client, uris, names []string) (Targets, *Error) 
 	return t, nil
 }
 
+// At returns the resource with that URI.
+func (r *Resources) At(uri string) (Resource, bool) {
+	found := r.byKey[resourceKey(uri)]
+	if found == nil {
+		return Resource{}, false
+	}
+	return *found, true
+}
+
 // Has reports whether a resource with the URI is registered, or this service has it.
 func (r *Resources) Has(uri string) bool {
 	key := resourceKey(uri)
@@ -494,7 +573,10 @@ type Reach struct {
 	Target Target
 	URI    string   // of the resource
 	Place  string   // the resource's host and path
+	Name   string   // what the operator calls it; "" = nothing
 	Scopes []string // names
+	Texts  []string // what the operator says of scopes
+	Raw    []string // names of scopes of which nothing is said
 }
 
 // Recorded returns resources with their scopes for the audit trail, or nil.
@@ -513,7 +595,16 @@ func (r *Resources) Reaches(t Targets) (all []Reach) {
 			continue
 		}
 		place := strings.TrimSuffix(strings.TrimPrefix(resource.URI, "https://"), "/")
-		all = append(all, Reach{target, resource.URI, place, r.scopesAt(target)})
+		reach := Reach{Target: target, URI: resource.URI, Place: place, Name: resource.Name,
+			Scopes: r.scopesAt(target)}
+		for _, name := range reach.Scopes {
+			if text := resource.Texts[name]; text != "" {
+				reach.Texts = append(reach.Texts, text)
+			} else {
+				reach.Raw = append(reach.Raw, name)
+			}
+		}
+		all = append(all, reach)
 	}
 	return all
 }

@@ -172,6 +172,7 @@ func TestResourceRegistration(t *testing.T) {
 	for _, r := range []oauth.Resource{
 		{URI: notes}, {URI: "https://api.example/v1?x=1", Scopes: []string{"a:b/c", "~"}},
 		{URI: "http://localhost:8000/"},
+		{URI: notes, Scopes: []string{"a", "b"}, Name: "Notes", Texts: map[string]string{"a": "Read"}},
 	} {
 		if err := r.CheckRegistration(); err != nil {
 			t.Errorf("%s: got %v, want nil", r.URI, err)
@@ -195,6 +196,10 @@ func TestResourceRegistration(t *testing.T) {
 		{"scopes", oauth.Resource{URI: notes, Scopes: []string{strings.Repeat("a", 65)}}},
 		{"scopes", oauth.Resource{URI: notes, Scopes: []string{"openid"}}},
 		{"scopes", oauth.Resource{URI: notes, Scopes: []string{"server-operations"}}},
+		{"name", oauth.Resource{URI: notes, Name: strings.Repeat("a", 101)}},
+		{"name", oauth.Resource{URI: notes, Name: "a\u202eb"}},
+		{"scope_texts", oauth.Resource{URI: notes, Texts: map[string]string{"a": "Read"}}},
+		{"scope_texts", oauth.Resource{URI: notes, Scopes: []string{"a"}, Texts: map[string]string{"a": " "}}},
 	} {
 		var wrong *oauth.RegistrationError
 		if err := row.r.CheckRegistration(); !errors.As(err, &wrong) || wrong.Field != row.field {
@@ -247,7 +252,7 @@ func TestIntrospectionNamesAudience(t *testing.T) {
 	if got := known.Reaches(oauth.Targets{{Resource: 3, Scopes: 2}}); !reflect.DeepEqual(got,
 		[]oauth.Reach{{Target: oauth.Target{Resource: 3, Scopes: 2},
 			URI: "https://mail.example/v1", Place: "mail.example/v1",
-			Scopes: []string{"read"}}}) {
+			Scopes: []string{"read"}, Raw: []string{"read"}}}) {
 		t.Errorf("got %+v", got)
 	}
 }

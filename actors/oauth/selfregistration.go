@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -116,7 +117,7 @@ func ParseRegistration(
 	}
 	var r registration
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, unreadable(err)
+		return nil, unreadable(text, err)
 	}
 	c, err := r.client()
 	method := ""
@@ -142,7 +143,7 @@ func invalidMetadata(description, hint string) *Error {
 }
 
 // unreadable returns the error of a request that is not JSON, or has a member of another type.
-func unreadable(err error) *Error {
+func unreadable(text []byte, err error) *Error {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) || kind.Field == "" {
 		return invalidMetadata("The body is not a JSON object.",
@@ -150,11 +151,26 @@ func unreadable(err error) *Error {
 	}
 	field := strings.TrimPrefix(kind.Field, "clientMetadata.")
 	fault := invalidMetadata("A member of the request has the wrong type.",
-		"Correct the member "+field+".")
+		"Correct the member "+field+noString(text, field)+".")
 	if strings.HasPrefix(field, "redirect_uris") {
 		fault.Code = InvalidRedirectURI
 	}
 	return fault
+}
+
+// noString says at which index a list has no string; "" = nowhere, or there is no list.
+func noString(text []byte, member string) string {
+	var all map[string]json.RawMessage
+	var list []json.RawMessage
+	if json.Unmarshal(text, &all) != nil || json.Unmarshal(all[member], &list) != nil {
+		return ""
+	}
+	for i, value := range list {
+		if value[0] != '"' && string(value) != "null" {
+			return " at index " + strconv.Itoa(i)
+		}
+	}
+	return ""
 }
 
 // authentication has the client authenticate as it has asked for. Without a word, that is by nothing
@@ -181,12 +197,11 @@ func (r *registration) authentication(c *Client, mode RegistrationMode) (method 
 
 // setOptions sets what metadata documents do not have.
 func (r *registration) setOptions(c *Client) error {
-	var asked Scopes
-	for _, name := range strings.Fields(r.Scope) {
-		asked |= scopeNamed(name) & GrantableScopes
-	}
-	if asked != 0 { // others are scopes of resources, which need no registration
-		c.Scopes = asked
+	if names := strings.Fields(r.Scope); len(names) > 0 {
+		c.Scopes = 0 // if it asks for scopes of resources only, which need no registration
+		for _, name := range names {
+			c.Scopes |= scopeNamed(name) & GrantableScopes
+		}
 	}
 	if r.IDTokenAlg != "" && !slices.Contains(IDTokenAlgs, r.IDTokenAlg) {
 		return errors.New("its id_token_signed_response_alg must be RS256 or ES256")

@@ -42,13 +42,17 @@ type Browser struct {
 // a public client whose redirect URI is on loopback or has a private-use scheme: any program on the
 // machine could impersonate it (RFC 8252 section 8.6).
 func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
-	remembered := granted{b.Consent, b.Targets}
+	before := granted{b.Consent, b.Targets}
+	if c.needsNoConsent(r) {
+		before = granted{r.Scopes, r.Targets}
+	}
+	remembered := before
 	if c.Public && impersonable(r.RedirectURI) {
 		remembered = granted{}
 	}
 	skips := r.SkipAccountChooser && remembered.scopes != 0
 	if r.Prompt.Contains(PromptNone) {
-		return silentStep(r, b, skips, remembered)
+		return silentStep(r, b, skips, before, remembered)
 	}
 	switch {
 	case !b.SignedIn, r.Prompt.Contains(PromptLogin) && !b.Fresh:
@@ -83,6 +87,17 @@ func (g granted) covers(r *AuthorizationRequest) bool {
 	return g.scopes.Contains(r.Scopes) && g.targets.Contains(r.Targets)
 }
 
+// Remembers reports whether the user has granted the client before all that r asks for.
+func (b *Browser) Remembers(r *AuthorizationRequest) bool {
+	return granted{b.Consent, b.Targets}.covers(r)
+}
+
+// needsNoConsent reports whether the client is one of the operator's own, and asks for nothing but
+// what it is registered for.
+func (c *Client) needsNoConsent(r *AuthorizationRequest) bool {
+	return c.Options.FirstParty && (len(c.Options.Resources) > 0 || Targets(nil).Contains(r.Targets))
+}
+
 // mustChoose reports whether the user has to choose an account first. Without the scope openid,
 // that is so whenever the browser has a session. With it, the user is asked if there is a choice,
 // unless id_token_hint has made it, or if the client wants it.
@@ -99,8 +114,8 @@ func mustChoose(r *AuthorizationRequest, b Browser, skips bool) bool {
 }
 
 // silentStep is NextStep for prompt=none, which must not show a page.
-func silentStep(r *AuthorizationRequest, b Browser, skips bool, remembered granted) (Step, *Error) {
-	before := granted{b.Consent, b.Targets}
+func silentStep(r *AuthorizationRequest, b Browser, skips bool, before, remembered granted) (
+	Step, *Error) {
 	switch {
 	case !b.SignedIn, b.HintDiffers, b.Outdated:
 		return StepRefuse, loginRequired("The user has to sign in.")

@@ -20,6 +20,8 @@ var (
 	ErrBusy = errors.New("too much waits to be written")
 	// ErrUnknownOutcome: a write was begun and not confirmed in time; it may or may not be durable.
 	ErrUnknownOutcome = errors.New("the write was not confirmed in time")
+	// ErrDeclared: the server's own files declare the record, and nothing else may change it.
+	ErrDeclared = errors.New("the server's own files declare the record")
 )
 
 // Store keeps clients, codes, refresh tokens, keys, and what has ended. Its methods may be called
@@ -33,12 +35,17 @@ type Store interface {
 	RefreshToken(ctx context.Context, hash Hash) (*RefreshToken, error)
 	// Clients returns up to limit clients whose ID is greater than after, sorted by ID.
 	Clients(ctx context.Context, after string, limit int) ([]*Client, error)
-	// CreateClient inserts c with its ID and sets its Version.
+	// CreateClient inserts c with its ID and sets its Version and Epoch, which is above that of a
+	// former client with the ID. It returns ErrClientIDTaken if there is one.
 	CreateClient(ctx context.Context, c *Client) error
 	// UpdateClient replaces the client with c's ID, its secrets and redirect URIs included, and
 	// sets c's Version. It returns ErrNotFound, or ErrConflict if c's Version is not the stored
 	// one.
 	UpdateClient(ctx context.Context, c *Client) error
+	// Declare makes clients and resources what the server's own files say, in one transaction, and
+	// returns what it did for each set. What a set no longer has is disabled; a resource is deleted
+	// until it comes back. The error is a *DeclareError, and then nothing was done, or a failure.
+	Declare(ctx context.Context, sets []*DeclaredSet) ([]Declared, error)
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 

@@ -3,7 +3,9 @@ package oauth
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"hash/crc32"
+	"strings"
 )
 
 // The formats of refresh tokens, codes and client secrets: a prefix for the kind, 256 random bits
@@ -26,6 +28,22 @@ const (
 
 // Hash is the SHA-256 of a secret, code or token. Only the hash is stored.
 type Hash [sha256.Size]byte
+
+// hashPrefix begins the text of a Hash.
+const hashPrefix = "sha256:"
+
+// String returns sha256: and the hash in hexadecimal digits.
+func (h Hash) String() string { return hashPrefix + hex.EncodeToString(h[:]) }
+
+// ParseHash is the inverse of String.
+func ParseHash(text string) (h Hash, ok bool) {
+	digits, ok := strings.CutPrefix(text, hashPrefix)
+	if !ok || len(digits) != hex.EncodedLen(len(h)) {
+		return h, false
+	}
+	_, err := hex.Decode(h[:], []byte(digits))
+	return h, err == nil
+}
 
 // HashOf returns the hash of a secret, code or token.
 func HashOf(token string) Hash {

@@ -208,8 +208,8 @@ func (sent sentCredentials) parse(authorization string) (Credentials, *Error) {
 }
 
 // parseBasic parses an Authorization header of the Basic scheme (RFC 7617). Its two parts are
-// form-urlencoded (RFC 6749 section 2.3.1). Many clients forget that, so what begins with the URL of
-// a metadata document is read as it is: encoded, a URL has no colon.
+// form-urlencoded (RFC 6749 section 2.3.1). Many clients forget that, so what begins with the URL
+// of a metadata document is read as it is: encoded, a URL has no colon.
 func parseBasic(authorization string) (Credentials, bool) {
 	scheme, encoded, _ := strings.Cut(authorization, " ")
 	decoded, err := base64.StdEncoding.DecodeString(strings.Trim(encoded, " "))

@@ -58,7 +58,8 @@ func (m *Member) readChanges(op *Op) {
 }
 
 // keepUnapplied keeps a reading until it is applied. An earlier one comes first: else changes that
-// come all the time would put it off. Readings count that were sent after the row's state was known.
+// come all the time would put it off. Readings count that were sent after the row's state was
+// known.
 func (m *Member) keepUnapplied(op *Op) {
 	if m.state == Joining || op.step < m.said || m.unapplied != nil {
 		return

@@ -258,8 +258,8 @@ func TestLeaseCountsFromWhenBeatAndReadingWereSent(t *testing.T) {
 	check("a later reading", time.Second+partition.LeaseTime)
 }
 
-// A change whose changer saw the node join is committed before a reading that the node sends when it
-// is up.
+// A change whose changer saw the node join is committed before a reading that the node sends when
+// it is up.
 func TestNodeDecidesAfterAReadingFromWhenItWasUp(t *testing.T) {
 	d := newDesk(t)
 	d.m.Tick(d.time())
@@ -284,7 +284,8 @@ func TestNodeDecidesAfterAReadingFromWhenItWasUp(t *testing.T) {
 	}
 }
 
-// A node whose services apply nothing joins again. One whose services are late all the time does not.
+// A node whose services apply nothing joins again. One whose services are late all the time does
+// not.
 func TestNodeThatIsBehindJoinsAgain(t *testing.T) {
 	d := newDesk(t)
 	d.join()
@@ -770,8 +771,8 @@ func TestRowBelowZeroEndsNoLease(t *testing.T) {
 	}
 }
 
-// A node whose beat may have said that it is up joins again if it has to wait for others: they count
-// on it.
+// A node whose beat may have said that it is up joins again if it has to wait for others: they
+// count on it.
 func TestNodeThatMayBeUpDoesNotWaitForOthers(t *testing.T) {
 	d := newDesk(t)
 	d.m.Tick(d.time())

@@ -148,8 +148,9 @@ func (m *Member) forget(id string) {
 func (m *Member) nodesChanged() { m.dirty, m.targets = true, nil }
 
 // greet makes a node that joins up when its memory is complete, it has applied the changes that it
-// has read of, and frames pass between it and all nodes that are up. Nodes that join do not wait for each other. As long as no beat has said that it
-// is up, other nodes may be up first: then it greets them too.
+// has read of, and frames pass between it and all nodes that are up. Nodes that join do not wait
+// for each other. As long as no beat has said that it is up, other nodes may be up first: then it
+// greets them too.
 func (m *Member) greet() {
 	if m.state != Joining || m.readStep == 0 {
 		return

@@ -11,7 +11,8 @@ const Length = time.Minute
 // An example with a limit of 100. The holder has counted 60 requests and says so: the asker Learns
 // {Used: 60}. The link fails. With two nodes the asker may Allow (100-60)/2 = 20 requests alone. It
 // allows 5: {Used: 60, Extra: 5}. The link is back. The next request Sends a Report with Extra 5:
-// {Used: 60, Extra: 5, Sent: 5}. Another request meanwhile reports Extra 0. Then one of these happens:
+// {Used: 60, Extra: 5, Sent: 5}. Another request meanwhile reports Extra 0. Then one of these
+// happens:
 //
 //   - The holder Adds the report, counts the request and replies 66. The asker Learns {Used: 66}.
 //   - The ask is lost. Unsent makes it {Used: 60, Extra: 5}: the next ask reports the 5.

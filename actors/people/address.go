@@ -74,7 +74,8 @@ func (s *Service) ConfirmChange(
 		return nil, err
 	}
 	a := authority{
-		kind: asPerson, way: c.ProvedBy, at: c.Ends.Add(-account.ProofLifetime), keep: session.Hash,
+		kind: asPerson, way: c.ProvedBy, at: c.Ends.Add(-account.ProofLifetime),
+		session: session.Hash, keep: session.Hash,
 	}
 	return s.changeUser(ctx, session.UserID, a, now, func(u *account.User) error {
 		*addressOf(u, c.Channel) = c.Address

@@ -65,10 +65,10 @@ func (s *Service) challenge(
 	return c, nil
 }
 
-// requestCode creates the challenge c, sends its message and returns the token for the cookie. c ends
-// after ChallengeLifetime unless its Ends says when.
-// prepare completes c, given the owner of its address, who is the zero User if there is none; nil
-// does nothing. The time of a request must not depend on whether the address has an owner.
+// requestCode creates the challenge c, sends its message and returns the token for the cookie. c
+// ends after ChallengeLifetime unless its Ends says when. prepare completes c, given the owner of
+// its address, who is the zero User if there is none; nil does nothing. The time of a request must
+// not depend on whether the address has an owner.
 func (s *Service) requestCode(
 	ctx context.Context, c *account.Challenge, by Browser, now time.Time,
 	prepare func(ctx context.Context, owner *account.User) error,
@@ -323,8 +323,8 @@ func (s *Service) checkCode(
 	return err
 }
 
-// checkLongCode checks a long code that was entered for c. Attempts are not counted: in the lifetime
-// of the code, nobody can try a noticeable part of 80 bits.
+// checkLongCode checks a long code that was entered for c. Attempts are not counted: in the
+// lifetime of the code, nobody can try a noticeable part of 80 bits.
 func (s *Service) checkLongCode(
 	ctx context.Context, c *account.Challenge, longCode [32]byte, now time.Time,
 ) error {

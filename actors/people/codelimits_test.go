@@ -216,8 +216,8 @@ func TestCodeRequestsOfOneNetworkAreLimited(t *testing.T) {
 	}
 }
 
-// TestWrongCodesOfOneCallerAreLimited enters wrong codes for many numbers from one address. The first
-// try of each code is free.
+// TestWrongCodesOfOneCallerAreLimited enters wrong codes for many numbers from one address. The
+// first try of each code is free.
 func TestWrongCodesOfOneCallerAreLimited(t *testing.T) {
 	f := newCodeFixture(t)
 	for i := range 21 {

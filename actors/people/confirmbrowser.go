@@ -19,8 +19,8 @@ func (s *Service) BeginBrowser(
 	return s.requestOwnerCode(ctx, account.ForBrowser, account.BrowserCode, email, by, now)
 }
 
-// requestOwnerCode requests a code of that purpose and kind for the owner of an address. Somebody at
-// an address without an account, or with a disabled one, gets a message without a code.
+// requestOwnerCode requests a code of that purpose and kind for the owner of an address. Somebody
+// at an address without an account, or with a disabled one, gets a message without a code.
 func (s *Service) requestOwnerCode(
 	ctx context.Context, purpose account.Purpose, kind account.Kind, email string,
 	by Browser, now time.Time,

@@ -40,7 +40,7 @@ func newProcesses(t *testing.T) *processes {
 func startProcess(t *testing.T, url string) services {
 	t.Helper()
 	s := startServices(t, openStore(t, url), func(_ *people.Config, tokens *token.Config) {
-		tokens.Shared = true
+		tokens.OtherWriters = true
 	})
 	t.Cleanup(func() { s.close(t) })
 	return s

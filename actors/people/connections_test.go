@@ -2,16 +2,12 @@ package people_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
-	"gatehouse/actors/token"
 )
 
 func TestGrantConsentAddsScopes(t *testing.T) {
@@ -101,33 +97,6 @@ func TestConnections(t *testing.T) {
 	if !got[1].Granted.Equal(now.Add(-time.Hour)) || !got[1].Used.Equal(now.Add(time.Minute)) {
 		t.Errorf("got granted %v, used %v, want an hour before and a minute after",
 			got[1].Granted.Sub(now), got[1].Used.Sub(now))
-	}
-}
-
-func TestDisconnectRevokesTokens(t *testing.T) {
-	f, now := newFixture(t), time.Now()
-	f.grant(t, f.ann.ID, f.app.ID, oauth.ViewUser, now)
-	other := f.connect(t, "Other", oauth.ViewUser, now)
-	bearer := f.token(t)
-	f.wantVerdict(t, "before", bearer, token.Admitted)
-	err := f.Disconnect(t.Context(), f.ann.ID+1, f.app.ID, now)
-	if !errors.Is(err, oauth.ErrNotFound) {
-		t.Errorf("another user's: got %v, want oauth.ErrNotFound", err)
-	}
-	f.wantVerdict(t, "after another user's", bearer, token.Admitted)
-	for _, want := range []error{nil, oauth.ErrNotFound} {
-		if err := f.Disconnect(t.Context(), f.ann.ID, f.app.ID, now); !errors.Is(err, want) {
-			t.Fatalf("got %v, want %v", err, want)
-		}
-		f.wantVerdict(t, "after", bearer, token.TokenInvalid)
-	}
-	if got := f.connections(t); len(got) != 1 || got[0].Client.ID != other.ID {
-		t.Errorf("got %+v, want the other client alone", got)
-	}
-	for _, id := range []string{"", "none", "a\x00b", "\xff", uuid.NewString()} {
-		if err := f.Disconnect(t.Context(), f.ann.ID, id, now); !errors.Is(err, oauth.ErrNotFound) {
-			t.Errorf("client %q: got %v, want oauth.ErrNotFound", id, err)
-		}
 	}
 }
 

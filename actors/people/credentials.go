@@ -21,11 +21,12 @@ var ErrLastWay = errors.New("the account would have no way in")
 
 // authority is what allows a change of credentials. The zero authority allows none.
 type authority struct {
-	kind authorityKind
-	way  account.Way   // asPerson, asRecovery: that has proved who the person is
-	at   time.Time     // when it has
-	keep [32]byte      // session that goes on; zero = none
-	link *account.Link // asLink: the link that was used
+	kind    authorityKind
+	way     account.Way   // asPerson, asRecovery: that has proved who the person is
+	at      time.Time     // when it has
+	session [32]byte      // asPerson: the one that the person is in. It has to live until the change
+	keep    [32]byte      // session that goes on; zero = none
+	link    *account.Link // asLink: the link that was used
 }
 
 type authorityKind int
@@ -84,35 +85,31 @@ var credentials = []credential{
 	},
 	{
 		name: "email added", ends: endsNothing, notice: account.EmailAdded, since: emailSince,
-		differs: func(old, u *account.User) bool { return old.Email == "" && u.Email != "" },
+		differs: added(emailOf),
 	},
 	{
 		name: "email changed", ends: endsSessions, notice: account.EmailChanged, since: emailSince,
-		left: emailLeft,
-		differs: func(old, u *account.User) bool {
-			return old.Email != "" && u.Email != "" && u.Email != old.Email
-		},
+		left:    emailLeft,
+		differs: replaced(emailOf),
 	},
 	{
 		name: "email removed", ends: endsSessions, notice: account.EmailRemoved, since: emailSince,
 		left:    emailLeft,
-		differs: func(old, u *account.User) bool { return old.Email != "" && u.Email == "" },
+		differs: removed(emailOf),
 	},
 	{
 		name: "phone added", ends: endsNothing, notice: account.PhoneAdded, since: phoneSince,
-		differs: func(old, u *account.User) bool { return old.Phone == "" && u.Phone != "" },
+		differs: added(phoneOf),
 	},
 	{
 		name: "phone changed", ends: endsSessions, notice: account.PhoneChanged, since: phoneSince,
-		left: phoneLeft,
-		differs: func(old, u *account.User) bool {
-			return old.Phone != "" && u.Phone != "" && u.Phone != old.Phone
-		},
+		left:    phoneLeft,
+		differs: replaced(phoneOf),
 	},
 	{
 		name: "phone removed", ends: endsSessions, notice: account.PhoneRemoved, since: phoneSince,
 		left:    phoneLeft,
-		differs: func(old, u *account.User) bool { return old.Phone != "" && u.Phone == "" },
+		differs: removed(phoneOf),
 	},
 	{
 		name: "phone allowed in place of a password", ends: endsNothing,
@@ -124,6 +121,23 @@ var credentials = []credential{
 		notice: account.PhoneSignInEnded, since: phoneSignInSince,
 		differs: func(old, u *account.User) bool { return old.PhoneSignIn && !u.PhoneSignIn },
 	},
+}
+
+func emailOf(u *account.User) string { return u.Email }
+func phoneOf(u *account.User) string { return u.Phone }
+
+func added(channel func(*account.User) string) func(old, u *account.User) bool {
+	return func(old, u *account.User) bool { return channel(old) == "" && channel(u) != "" }
+}
+
+func replaced(channel func(*account.User) string) func(old, u *account.User) bool {
+	return func(old, u *account.User) bool {
+		return channel(old) != "" && channel(u) != "" && channel(u) != channel(old)
+	}
+}
+
+func removed(channel func(*account.User) string) func(old, u *account.User) bool {
+	return func(old, u *account.User) bool { return channel(old) != "" && channel(u) == "" }
 }
 
 func passwordSince(u *account.User) *time.Time    { return &u.PasswordSince }
@@ -165,7 +179,7 @@ func (s *Service) saveUser(
 	if (a.kind == asPerson || a.kind == asRecovery) && !slices.ContainsFunc(u.Ways(), s.asks) {
 		return ErrLastWay
 	}
-	c := account.CredentialChange{Keep: a.keep, EndLinks: a.kind == asOperator}
+	c := account.CredentialChange{Session: a.session, Keep: a.keep, EndLinks: a.kind == asOperator}
 	for _, one := range all {
 		c.EndSessions = c.EndSessions || one.ends >= endsSessions
 		c.EndTokens = c.EndTokens || one.ends == endsTokens
@@ -227,7 +241,7 @@ func (s *Service) deleteUser(
 	for i := range notices {
 		notices[i].Seed, notices[i].Link = "", [32]byte{} // nothing is left to be secured
 	}
-	err := s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, u.ID), u.ID, notices...)
+	err := s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, u.ID), u.ID, a.session, notices...)
 	if err = s.config.Tokens.UserChanged(u.ID, err); err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"go/ast"
 	"go/parser"
-	"go/token"
+	gotoken "go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +19,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 )
 
 const annMail, annPhone = "ann@example.com", "+14155550155"
@@ -149,8 +150,9 @@ var credentialRows = map[string]credentialRow{
 	},
 }
 
-// TestEachChangeOfCredentials walks the table. Each change is refused without a proof by an old way
-// in, and made with one; the others hear of it, lose their sessions, and it is on record.
+// TestEachChangeOfCredentials walks the table with two processes. Each change is refused without a
+// proof by an old way in, and made with one at the other process; the others hear of it, lose their
+// sessions, and it is on record. The links of the notices work at both.
 func TestEachChangeOfCredentials(t *testing.T) {
 	names := people.Credentials()
 	if got := slices.Sorted(maps.Keys(credentialRows)); !slices.Equal(got, slices.Sorted(slices.Values(names))) {
@@ -178,10 +180,17 @@ func TestEachChangeOfCredentials(t *testing.T) {
 			f.wantNotices(t, nil)
 
 			f.prove(t, u, here)
-			if err := row.do(f, u, people.Proof{Session: here}); err != nil {
+			other := f.another(t)
+			if err := row.do(other, u, people.Proof{Session: here}); err != nil {
 				t.Fatalf("with a code: got %v", err)
 			}
 			f.wantNotices(t, row.notices)
+			other.wantNotices(t, row.notices)
+			for to := range row.notices {
+				if l, err := f.Link(f.ctx, other.linkTo(t, to), f.now); err != nil || l.UserID != u.ID {
+					t.Errorf("link to %s: got %+v and error %v, want the account's", to, l, err)
+				}
+			}
 			_, err = f.store.Session(f.ctx, away.Hash)
 			if ended := errors.Is(err, account.ErrNotFound); ended != row.ends {
 				t.Errorf("another session: got %v, want its end %t", err, row.ends)
@@ -201,6 +210,56 @@ func TestEachChangeOfCredentials(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestChangeNeedsLivingSession walks the table from a session that has ended since the request began,
+// as by the link of a notice at the same moment.
+func TestChangeNeedsLivingSession(t *testing.T) {
+	ended := func(t *testing.T, f *codeFixture, has account.User) (*account.User, people.Proof) {
+		u := f.newUser(t, has)
+		s := f.newSession(t, u)
+		if s.Proved, s.ProvedBy = f.now, account.PhoneWay; u.Phone == "" {
+			s.ProvedBy = account.EmailWay
+		}
+		if _, err := f.store.DeleteSession(f.ctx, s.Hash); err != nil {
+			t.Fatal(err)
+		}
+		return u, people.Proof{Session: s, Password: password}
+	}
+	for name, row := range credentialRows {
+		if name == "password set" { // by a recovery, without a session
+			continue
+		}
+		f := newCodeFixture(t)
+		u, proof := ended(t, f, row.has)
+		wantError(t, name, row.do(f, u, proof), account.ErrNotFound)
+		if got := f.again(t, u); got.Version != u.Version {
+			t.Errorf("%s: got %+v, want the account as it was", name, got)
+		}
+		f.wantNotices(t, nil)
+	}
+	f := newCodeFixture(t)
+	u, proof := ended(t, f, byBoth)
+	wantError(t, "delete", f.DeleteAccount(f.ctx, u, proof, f.now), account.ErrNotFound)
+	left := *f.again(t, u)
+	left.Email = eve
+	for _, way := range []account.Way{account.EmailWay, account.PhoneWay} {
+		err := people.Recovered(u, way, "hash", f.now)(&left)
+		if gone := way == account.EmailWay; errors.Is(err, people.ErrCodeExpired) != gone {
+			t.Errorf("recovery by %s: got %v, want it refused %t", way, err, gone)
+		}
+	}
+}
+
+// another returns the fixture with the services of another process on the same database.
+func (f *codeFixture) another(t *testing.T) *codeFixture {
+	t.Helper()
+	other := *f
+	other.services = startServices(t, openStore(t, f.url), func(c *people.Config, _ *token.Config) {
+		c.Messenger, c.Channels = f.messages, account.Channels{SMS: true, Email: true}
+	})
+	t.Cleanup(func() { other.close(t) })
+	return &other
 }
 
 // newUser creates Ann, with a password if its hash is not empty.
@@ -340,6 +399,7 @@ func TestUndo(t *testing.T) {
 	if err := changeTo(account.SMS, evePhone)(f, f.again(t, u), proof); err != nil {
 		t.Fatal(err)
 	}
+	secure := f.linkTo(t, evePhone)
 	if _, err := f.ChangePassword(f.ctx, f.again(t, u), proof, newPassword, f.now); err != nil {
 		t.Fatal(err)
 	}
@@ -363,12 +423,42 @@ func TestUndo(t *testing.T) {
 	_, err = f.UseLink(f.ctx, undo, f.now)
 	wantError(t, "again", err, account.ErrNotFound)
 
-	// The thief's channels were told, but get no way back.
+	// The thief's channels were told, but get no way back, nor one to end sessions.
+	wantError(t, "a link to a number that left", f.useLink(secure), account.ErrNotFound)
+	told := 0
 	for _, n := range f.notices(t) {
-		if n.To != annMail && n.Kind == account.AddressLeft && n.Seed != "" {
-			t.Errorf("got %+v, want no link for a channel that was added", n)
+		if n.To != annMail {
+			told++
+			if n.Seed != "" {
+				t.Errorf("got %+v, want no link for a channel that was added", n)
+			}
 		}
 	}
+	if told < 4 {
+		t.Errorf("got %d notices to the thief, want those of each change", told)
+	}
+}
+
+func (f *codeFixture) useLink(token string) error {
+	_, err := f.UseLink(f.ctx, token, f.now)
+	return err
+}
+
+// TestUndoOfTakenAddress ends the sessions all the same when the address belongs to another account.
+func TestUndoOfTakenAddress(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byMail)
+	session := f.newSession(t, u)
+	err := changeTo(account.Email, eve)(f, u, people.Proof{Session: session, Password: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo := f.linkTo(t, annMail)
+	f.newUser(t, account.User{Email: annMail})
+	wantError(t, "a taken address", f.useLink(undo), account.ErrTaken)
+	_, err = f.store.Session(f.ctx, session.Hash)
+	wantError(t, "a session", err, account.ErrNotFound)
+	wantError(t, "again", f.useLink(undo), account.ErrNotFound)
 }
 
 // undoAtOnce uses a link several times at once and returns the account. One use succeeds.
@@ -595,7 +685,7 @@ func TestCredentialsAreStoredInOnePlace(t *testing.T) {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			for _, d := range must(parser.ParseFile(token.NewFileSet(), path, nil, 0)).Decls {
+			for _, d := range must(parser.ParseFile(gotoken.NewFileSet(), path, nil, 0)).Decls {
 				if f, ok := d.(*ast.FuncDecl); ok {
 					noteStoreCalls(f, got)
 				}

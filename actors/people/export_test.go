@@ -7,3 +7,6 @@ func Credentials() (names []string) {
 	}
 	return names
 }
+
+// Recovered is recovered.
+var Recovered = recovered

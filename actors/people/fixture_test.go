@@ -149,13 +149,16 @@ func (s *hookedStore) CreateSession(
 	return s.Store.CreateSession(ctx, session, notices...)
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T, with ...func(*people.Config)) *fixture {
 	t.Helper()
 	ctx := t.Context()
 	store := openStore(t, sqlitetest.URL(t))
 	f := &fixture{hooks: &hookedStore{Store: store}}
 	f.services = startServices(t, store, func(c *people.Config, tokens *token.Config) {
 		c.Store, tokens.Accounts = f.hooks, f.hooks
+		for _, option := range with {
+			option(c)
+		}
 	})
 	t.Cleanup(func() { f.close(t) })
 	ann := account.User{Name: "Ann", Email: "Ann@example.com"}

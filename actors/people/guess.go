@@ -17,6 +17,7 @@ type guess struct {
 	owner  *account.User
 	caller netip.Addr // the zero Addr is not limited
 	known  bool       // the browser has signed in to the account before
+	app    string     // as in SignIn
 }
 
 // limitGuess calls check, which checks a password, and charges its hashes to g. It returns a
@@ -172,7 +173,7 @@ func (s *Service) recordFailure(ctx context.Context, g guess) {
 	}
 	failure := audit.Event{
 		Action: audit.SignIn, Outcome: audit.Failed, Subject: audit.OfUser(g.owner.ID),
-		Details: []string{byPassword},
+		Target: g.app, Details: []string{byPassword},
 	}
 	if !g.known {
 		failure.Details = append(failure.Details, "new_browser")

@@ -95,7 +95,7 @@ func (f *limitedFixture) enter(
 	t *testing.T, email, password, known string, caller netip.Addr,
 ) (*people.SignedIn, error) {
 	return f.SignIn(t.Context(), people.SignIn{
-		Email: email, Password: password, Known: known, Caller: caller,
+		Email: email, Password: password, Known: known, Caller: caller, App: "shop",
 	}, f.now)
 }
 
@@ -178,7 +178,7 @@ func TestOwnerSignsInByCode(t *testing.T) {
 	f.wantEvent(t, "limit", f.hooks.told, told)
 	f.wantEvent(t, "wrong password", f.hooks.recorded, audit.Event{
 		Action: audit.SignIn, Outcome: audit.Failed, Subject: audit.OfUser(f.eve.ID),
-		Details: []string{"password", "new_browser"},
+		Target: "shop", Details: []string{"password", "new_browser"},
 	})
 
 	code, err := f.BeginBrowser(t.Context(), " EVE@example.com", people.Browser{Caller: browser}, f.now)

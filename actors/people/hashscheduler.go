@@ -43,8 +43,8 @@ var laneNames = [hashLanes]string{"known", "operator", "stranger"}
 // payerKey is the key of a context's fair.Payer.
 type payerKey struct{}
 
-// paidBy returns a context whose hashes are charged to a known browser of user u. If known is false,
-// they are charged to the network of caller.
+// paidBy returns a context whose hashes are charged to a known browser of user u. If known is
+// false, they are charged to the network of caller.
 func paidBy(ctx context.Context, u *account.User, known bool, caller netip.Addr) context.Context {
 	payer := fair.Payer{Class: strangerLane, Network: ratelimit.SitePrefix(caller)}
 	if known {
@@ -67,8 +67,8 @@ func payerOf(ctx context.Context) fair.Payer {
 }
 
 // hashScheduler shares the slots for hashes among payers (see fair.Turns). A payer may use half a
-// core over time, whatever comes of its hashes; operators are not limited. Its methods may be called
-// by many goroutines. A hash that has begun cannot be interrupted.
+// core over time, whatever comes of its hashes; operators are not limited. Its methods may be
+// called by many goroutines. A hash that has begun cannot be interrupted.
 type hashScheduler struct {
 	hasher *account.Hasher
 	turns  *fair.Turns

@@ -54,8 +54,8 @@ func flood(ctx context.Context, s *hashScheduler, n int, hashes *atomic.Int64) {
 	}
 }
 
-// TestFloodOfHashesDelaysNobody floods one slot from a /48 for a minute. Others wait for one hash of
-// the flood at most, and the flood gets its CPU time.
+// TestFloodOfHashesDelaysNobody floods one slot from a /48 for a minute. Others wait for one hash
+// of the flood at most, and the flood gets its CPU time.
 func TestFloodOfHashesDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newHashScheduler(nil, 1)

@@ -36,7 +36,8 @@ func (s *Service) Link(ctx context.Context, token string, now time.Time) (*accou
 // UseLink does what the link of a notice does, once, and returns its user as the account is then. All
 // sessions and tokens end. A channel that has left comes back, and ways in that were added since are
 // removed, and those that were younger than a day then. The error is account.ErrNotFound,
-// account.ErrTaken if the channel belongs to another account now, or a failure.
+// account.ErrTaken if the channel belongs to another account now, which ends the sessions and tokens
+// all the same, or a failure.
 func (s *Service) UseLink(
 	ctx context.Context, token string, now time.Time,
 ) (*account.User, error) {
@@ -48,7 +49,7 @@ func (s *Service) UseLink(
 	if l.Address == "" {
 		return s.secure(ctx, l)
 	}
-	return s.changeUser(ctx, l.UserID, authority{kind: asLink, link: l}, now,
+	u, err := s.changeUser(ctx, l.UserID, authority{kind: asLink, link: l}, now,
 		func(u *account.User) error {
 			// Another request may have used the link since.
 			if _, err := s.config.Store.Link(ctx, l.Hash); err != nil {
@@ -56,10 +57,17 @@ func (s *Service) UseLink(
 			}
 			return s.undo(ctx, u, l)
 		})
+	if !errors.Is(err, account.ErrTaken) {
+		return u, err
+	}
+	if _, end := s.secure(ctx, l); end != nil {
+		return nil, end
+	}
+	return nil, err
 }
 
 // undo restores the channel of l to u. It removes the ways in that were not settled when the change
-// was made: whoever made it may have added them just before.
+// was made: the person who made it may have added them just before.
 func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (err error) {
 	hadPassword := u.PasswordHash != ""
 	if !u.IsSettled(account.PasswordWay, l.Made) {

@@ -54,36 +54,35 @@ func (s *Service) noticesTo(
 }
 
 // noticesOf returns the notices about changes of credentials from old to u, for all old and new
-// channels. A channel that has left gets a link that restores it, unless an operator has made the
-// change, or it was there for too short a time to be trusted.
+// channels. A channel that has left gets a link that restores it, unless an operator or a link has
+// made the change, or it was there for too short a time to be trusted.
 func (s *Service) noticesOf(
 	ctx context.Context, old, u *account.User, changes []credential, a authority, now time.Time,
 ) (all []account.Notice) {
-	left := map[contact]bool{}
-	if a.kind != asLink {
-		for _, c := range changes {
-			if c.left == nil {
-				continue
-			}
-			channel, address, since := c.left(old)
-			gone := contact{channel, address}
-			if left[gone] = true; !s.reaches(gone) {
-				continue
-			}
-			n := s.notice(ctx, u.ID, gone, account.AddressLeft, now)
-			n.Since = since
-			if a.kind == asOperator || !old.IsSettled(account.WayOf(channel), now) {
-				n.Seed, n.Link = "", [32]byte{}
-			}
-			all = append(all, n)
+	kinds := kindsOf(changes, a)
+	for _, c := range s.contactsOf(u) {
+		for _, kind := range kinds {
+			all = append(all, s.notice(ctx, u.ID, c, kind, now))
 		}
 	}
-	for _, kind := range kindsOf(changes, a) {
-		for _, c := range s.contactsOf(old, u) {
-			if !left[c] {
-				all = append(all, s.notice(ctx, u.ID, c, kind, now))
-			}
+	for _, c := range changes {
+		if c.left == nil {
+			continue
 		}
+		channel, address, since := c.left(old)
+		gone := contact{channel, address}
+		if !s.reaches(gone) {
+			continue
+		}
+		n := s.notice(ctx, u.ID, gone, account.AddressLeft, now)
+		n.Since = since
+		if a.kind == asLink {
+			n.Kind = account.ChangeUndone
+		}
+		if a.kind == asLink || a.kind == asOperator || !old.IsSettled(account.WayOf(channel), now) {
+			n.Seed, n.Link = "", [32]byte{}
+		}
+		all = append(all, n)
 	}
 	return all
 }

@@ -97,7 +97,7 @@ func (s *Service) prove(
 		if !ok {
 			return authority{}, ErrProofNeeded
 		}
-		return authority{kind: asPerson, way: way, at: at, keep: p.Session.Hash}, nil
+		return authority{kind: asPerson, way: way, at: at, session: p.Session.Hash, keep: p.Session.Hash}, nil
 	}
 	g := guess{
 		email: u.Email, owner: u, caller: p.Caller, known: s.known.knows(p.Known, u, now),
@@ -113,7 +113,7 @@ func (s *Service) prove(
 		return nil
 	})
 	return authority{
-		kind: asPerson, way: account.PasswordWay, at: now, keep: p.Session.Hash,
+		kind: asPerson, way: account.PasswordWay, at: now, session: p.Session.Hash, keep: p.Session.Hash,
 	}, err
 }
 

@@ -77,8 +77,8 @@ func (s *Service) registerPhone(
 // PhoneReplacesPassword reports whether people may let a code to their phone replace the password.
 func (s *Service) PhoneReplacesPassword() bool { return s.config.PhoneReplacesPassword }
 
-// SetPhoneSignIn sets whether a code to the phone may replace the password of u, when p proves who the
-// person is. The error is one of Prove, account.ErrNotFound or a failure.
+// SetPhoneSignIn sets whether a code to the phone may replace the password of u, when p proves who
+// the person is. The error is one of Prove, account.ErrNotFound or a failure.
 func (s *Service) SetPhoneSignIn(
 	ctx context.Context, u *account.User, p Proof, allowed bool, now time.Time,
 ) error {

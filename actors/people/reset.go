@@ -59,7 +59,8 @@ func (s *Service) ConfirmReset(
 			if s.checkAuthority(a, owner, now) != nil {
 				return nil, s.beginResetProof(ctx, owner, hash, by, now)
 			}
-			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, recovered(hash, now))
+			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now,
+				recovered(owner, account.EmailWay, hash, now))
 		})
 }
 
@@ -111,14 +112,22 @@ func (s *Service) ConfirmResetProof(
 				return nil, err
 			}
 			a := authority{kind: asRecovery, way: account.WayOf(c.Channel), at: now}
-			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now, recovered(c.PasswordHash, now))
+			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now,
+				recovered(owner, a.way, c.PasswordHash, now))
 		})
 }
 
-// recovered returns a change to another password after a recovery. A phone that has signed in alone for
-// less than a day may be that of whoever the account is recovered from.
-func recovered(hash string, now time.Time) func(*account.User) error {
+// recovered returns a change of owner to another password after a recovery by a code to one of its
+// channels, which has to be there still. A phone that has signed in alone for less than a day may
+// belong to the thief of the account.
+func recovered(
+	owner *account.User, way account.Way, hash string, now time.Time,
+) func(*account.User) error {
 	return func(u *account.User) error {
+		if way == account.EmailWay && u.Email != owner.Email ||
+			way == account.PhoneWay && u.Phone != owner.Phone {
+			return ErrCodeExpired
+		}
 		if u.PhoneSignIn && !u.PhoneSignInSince.IsZero() && now.Sub(u.PhoneSignInSince) < account.WayAge {
 			u.PhoneSignIn = false
 		}

@@ -1,11 +1,11 @@
 package people_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 )
 
 func TestSessionExpiresAfterLastUse(t *testing.T) {
@@ -22,57 +22,6 @@ func TestSessionExpiresAfterLastUse(t *testing.T) {
 	}
 }
 
-// sessions returns the IDs of Ann's sessions.
-func (f *fixture) sessions(t *testing.T, now time.Time) []string {
-	t.Helper()
-	all, err := f.Sessions(t.Context(), f.ann.ID, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []string
-	for _, session := range all {
-		ids = append(ids, session.ID())
-	}
-	return ids
-}
-
-func TestListAndEndSessions(t *testing.T) {
-	f, now := newFixture(t), time.Now()
-	first, second := f.mustSignIn(t, password, now), f.mustSignIn(t, password, now.Add(time.Second))
-	ids := f.sessions(t, now)
-	if len(ids) != 2 || ids[0] == ids[1] || len(ids[0]) != 24 {
-		t.Fatalf("got %q, want two names", ids)
-	}
-	f.wantSession(t, "used later", first.Token, now.Add(time.Hour), true)
-	if got := f.sessions(t, now); got[0] != ids[1] || got[1] != ids[0] {
-		t.Errorf("got %q, want the one that was used last first", got)
-	}
-	err := f.EndSession(t.Context(), f.ann.ID+1, ids[0], now)
-	if !errors.Is(err, account.ErrNotFound) {
-		t.Errorf("another user's: got %v, want account.ErrNotFound", err)
-	}
-	if err := f.EndSession(t.Context(), f.ann.ID, ids[0], now); err != nil {
-		t.Fatal(err)
-	}
-	f.wantSession(t, "ended", second.Token, now, false)
-	f.wantSession(t, "not ended", first.Token, now, true)
-	for _, id := range []string{ids[0], "", second.Token} {
-		err := f.EndSession(t.Context(), f.ann.ID, id, now)
-		if !errors.Is(err, account.ErrNotFound) {
-			t.Errorf("%q: got %v, want account.ErrNotFound", id, err)
-		}
-	}
-	if got := f.sessions(t, now.Add(15*24*time.Hour)); len(got) != 0 {
-		t.Errorf("got %d sessions after they expired, want none", len(got))
-	}
-	third := f.mustSignIn(t, password, now)
-	if err := f.EndOtherSessions(t.Context(), f.ann.ID, third.Token); err != nil {
-		t.Fatal(err)
-	}
-	f.wantSession(t, "kept", third.Token, now, true)
-	f.wantSession(t, "one of the others", first.Token, now, false)
-}
-
 // TestSessionEndsAfterMaximum uses a session each day.
 func TestSessionEndsAfterMaximum(t *testing.T) {
 	f, now := newFixture(t), time.Now()
@@ -86,4 +35,14 @@ func TestSessionEndsAfterMaximum(t *testing.T) {
 		t.Errorf("got %+v, %v, want it to expire 90 days after the sign-in", session, err)
 	}
 	f.wantSession(t, "at the maximum", in.Token, end, false)
+}
+
+// sessionOf returns the session of a sign-in.
+func (f *codeFixture) sessionOf(t *testing.T, in *people.SignedIn) *account.Session {
+	t.Helper()
+	session, _, err := f.Session(t.Context(), in.Token, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
 }

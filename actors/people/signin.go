@@ -68,7 +68,7 @@ func (s *Service) SignIn(
 	}
 	g := guess{
 		email: attempt.Email, owner: u, caller: attempt.Caller,
-		known: s.known.knows(attempt.Known, u, now),
+		known: s.known.knows(attempt.Known, u, now), app: attempt.App,
 	}
 	err = s.limitGuess(ctx, g, now, func(ctx context.Context) error {
 		in, err = s.authenticate(ctx, attempt, u, g.known, now)
@@ -162,13 +162,14 @@ func (s *Service) startSession(
 	return in, nil
 }
 
-// confirmSession ends a new session if the password was changed while it was checked. A change of
-// password ends only the sessions that exist at that time.
+// confirmSession ends a new session if the ways in of u were changed, or its tokens ended, since u was
+// read. A change ends only the sessions that exist at that time.
 func (s *Service) confirmSession(
 	ctx context.Context, u *account.User, session *account.Session,
 ) error {
 	current, err := s.config.Store.User(ctx, u.ID)
-	if err == nil && current.PasswordHash == u.PasswordHash {
+	if err == nil && current.Epoch == u.Epoch && current.PasswordHash == u.PasswordHash &&
+		current.Email == u.Email && current.Phone == u.Phone {
 		return nil
 	}
 	if end := s.endSession(ctx, session); end != nil {

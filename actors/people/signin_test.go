@@ -2,6 +2,7 @@ package people_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,19 +110,39 @@ func TestWrongPasswordsOfOneCallerAreLimited(t *testing.T) {
 	}
 }
 
-// TestResetDuringSignIn resets a password after it was checked and before its session is created.
-func TestResetDuringSignIn(t *testing.T) {
-	f, now := newFixture(t), time.Now()
-	f.hooks.beforeSession = func() {
-		if err := f.ResetPassword(t.Context(), f.ann.ID, newPassword, now); err != nil {
-			t.Error(err)
+// TestSessionsEndDuringSignIn ends all sessions after a password was checked and before its session is
+// created.
+func TestSessionsEndDuringSignIn(t *testing.T) {
+	for what, end := range map[string]func(*fixture, time.Time) error{
+		"another password": func(f *fixture, now time.Time) error {
+			return f.ResetPassword(t.Context(), f.ann.ID, newPassword, now)
+		},
+		"the link of a notice": func(f *fixture, now time.Time) error {
+			all, _, err := f.store.DueNotices(t.Context(), now.Add(time.Hour), 9)
+			if err != nil || len(all) != 1 {
+				return fmt.Errorf("got %d notices and error %w, want one", len(all), err)
+			}
+			_, link, _ := strings.Cut(f.Message(&all[0]).Link, "token=")
+			_, err = f.UseLink(t.Context(), link, now)
+			return err
+		},
+	} {
+		f, now := newFixture(t, func(c *people.Config) {
+			c.Messenger, c.Channels = make(messenger, 1), account.Channels{Email: true}
+		}), time.Now()
+		f.mustSignIn(t, password, now)
+		f.hooks.beforeSession = func() {
+			if err := end(f, now); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
-	}
-	if in, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrWrongCredentials) {
-		t.Errorf("got %+v, %v, want ErrWrongCredentials", in, err)
-	}
-	if sessions, err := f.store.Sessions(t.Context(), f.ann.ID); err != nil || len(sessions) != 0 {
-		t.Errorf("got %d sessions, %v, want none", len(sessions), err)
+		if in, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrWrongCredentials) {
+			t.Errorf("%s: got %+v, %v, want ErrWrongCredentials", what, in, err)
+		}
+		sessions, err := f.store.Sessions(t.Context(), f.ann.ID)
+		if err != nil || len(sessions) != 0 {
+			t.Errorf("%s: got %d sessions, %v, want none", what, len(sessions), err)
+		}
 	}
 }
 

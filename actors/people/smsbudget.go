@@ -114,8 +114,8 @@ func encodeSMS(v any) []byte {
 }
 
 // take counts the message of c for a network, unless it is no text message or the browser is known.
-// It returns a *ThrottledError if a budget is used up. The context makes the write that uses up a budget record
-// that. undo takes the message back, after it was not sent.
+// It returns a *ThrottledError if a budget is used up. The context makes the write that uses up a
+// budget record that. undo takes the message back, after it was not sent.
 func (b *smsBudget) take(
 	ctx context.Context, c *account.Challenge, network netip.Prefix, now time.Time,
 ) (_ context.Context, undo func(), err error) {

@@ -81,10 +81,10 @@ func checkUser(u *account.User, now time.Time) error {
 
 // UpdateUser replaces a user's record by a copy that change has altered. Every request sees it from
 // the return on. ID, ServiceID, PasswordHash, Created and Version stay as they are. change is
-// called again, on another copy, when another request changed the user meanwhile. Only operators may
-// change the e-mail address or phone number so: for others the error is ErrProofNeeded. Else it is
-// account.ErrNotFound, account.FieldErrors, account.ErrTaken, oauth.ErrBusy, that of change, or a
-// failure.
+// called again, on another copy, when another request changed the user meanwhile. Only operators
+// may change the e-mail address or phone number so: for others the error is ErrProofNeeded. Else it
+// is account.ErrNotFound, account.FieldErrors, account.ErrTaken, oauth.ErrBusy, that of change, or
+// a failure.
 func (s *Service) UpdateUser(
 	ctx context.Context, id int64, change func(*account.User) error, now time.Time,
 ) (*account.User, error) {
@@ -121,8 +121,9 @@ func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, now 
 	return err
 }
 
-// DeleteUser deletes a user with all sessions, consents, codes and tokens, for an operator. The error
-// is account.ErrNotFound or a failure. When it is nil, they are refused from the next request on.
+// DeleteUser deletes a user with all sessions, consents, codes and tokens, for an operator. The
+// error is account.ErrNotFound or a failure. When it is nil, they are refused from the next request
+// on.
 func (s *Service) DeleteUser(ctx context.Context, id int64, now time.Time) error {
 	u, err := s.config.Store.User(ctx, id)
 	if err != nil {

@@ -20,8 +20,8 @@ func NewPacer[K comparable](burst int, every time.Duration, keys int) *Pacer[K] 
 	return &Pacer[K]{pace: newPace[K](burst, every, keys)}
 }
 
-// Wait returns how long key has to wait, and counts nothing; 0 or less = not at all. With Take after a
-// failure, attempts at the same time do not count each other.
+// Wait returns how long key has to wait, and counts nothing; 0 or less = not at all. With Take
+// after a failure, attempts at the same time do not count each other.
 func (p *Pacer[K]) Wait(key K, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,6 @@
 package token
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -273,19 +272,6 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestAdmitReturnsProfile(t *testing.T) {
-	f := newFixture(t, nil)
-	token := f.token("app", oauth.UserScopes)
-	u := f.store.users[7]
-	for endpoint, want := range map[Endpoint][]byte{
-		BasicProfile: u.AppendBasic(nil), DetailedProfile: u.AppendDetailed(nil),
-	} {
-		if got := f.Admit(token, endpoint, time.Now()).Profile; !bytes.Equal(got, want) {
-			t.Errorf("endpoint %d: got %s, want %s", endpoint, got, want)
-		}
-	}
-}
-
 // TestRateLimitIsExact sends many more requests than each limit allows, from 64 goroutines, in two
 // windows.
 func TestRateLimitIsExact(t *testing.T) {
@@ -321,21 +307,6 @@ func TestRateLimitIsExact(t *testing.T) {
 	}
 }
 
-// TestForbiddenRequestsCountAgainstLimit checks that a 403 counts, and that 429 takes precedence.
-func TestForbiddenRequestsCountAgainstLimit(t *testing.T) {
-	f := newFixture(t, nil)
-	now := time.Now()
-	for name, token := range map[string]string{"scope": f.token("app", oauth.ViewUser),
-		"approval": f.token("new", oauth.UserScopes)} {
-		for i := range 60 {
-			a := f.Admit(token, DetailedProfile, now)
-			if (a.Verdict == RateLimited) != (i >= 50) {
-				t.Fatalf("%s, request %d: got verdict %d", name, i+1, a.Verdict)
-			}
-		}
-	}
-}
-
 // TestRefusedTokenCreatesNoActor sends a token of an unknown client from many goroutines.
 func TestRefusedTokenCreatesNoActor(t *testing.T) {
 	f := newFixture(t, nil)
@@ -348,23 +319,6 @@ func TestRefusedTokenCreatesNoActor(t *testing.T) {
 	if f.actors() != 0 {
 		t.Errorf("got %d actors, want none", f.actors())
 	}
-}
-
-func TestRevokedTokenIsRefusedAtOnce(t *testing.T) {
-	f := newFixture(t, nil)
-	var tokens []string
-	for range 600 {
-		token := f.token("app", oauth.ViewUser)
-		f.wantVerdict(t, "before", token, Admitted)
-		tokens = append(tokens, token)
-	}
-	for _, token := range tokens[1:] {
-		f.revoke(token)
-	}
-	for _, token := range tokens[1:] {
-		f.wantVerdict(t, "revoked", token, TokenInvalid)
-	}
-	f.wantVerdict(t, "the other", tokens[0], Admitted)
 }
 
 // TestRevocationDuringLoad revokes a token while its user is read.

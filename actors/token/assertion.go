@@ -51,12 +51,26 @@ type prover struct {
 
 // keySetOf are the keys of a client. It is never changed.
 type keySetOf struct {
-	source  string // the keys as text, or their URL
+	source  keySource
 	keys    []jose.JSONWebKey
 	refused error     // why a key was left out; nil = none was
 	read    time.Time // when they were read, or could not be
 	asOf    time.Time // when they were read
 	err     error     // why there are none
+}
+
+// keySource is where the keys of a client are: one of its members is set.
+type keySource struct {
+	text      string          // the keys themselves
+	url       string          // of the keys
+	federated oauth.Federated // their issuer
+}
+
+func keySourceOf(o *oauth.ClientOptions) keySource {
+	if o.IsFederated() && o.Federated.JWKS == "" {
+		return keySource{federated: o.Federated}
+	}
+	return keySource{text: o.JWKS + o.Federated.JWKS, url: o.JWKSURI} // two of them are ""
 }
 
 func newProver(nodes ratelimit.Nodes) *prover {
@@ -125,8 +139,10 @@ func (s *Service) prove(
 	if wait := s.prover.proofs.Take(client.ID, now); wait > 0 {
 		return tooMany("The client has sent too many assertions.", wait)
 	}
-	if err := s.useAssertion(ctx, client, a); err != nil {
-		return err
+	if !a.IsReusable {
+		if err := s.useAssertion(ctx, client, a); err != nil {
+			return err
+		}
 	}
 	s.metrics.assertions.WithLabelValues("ok").Inc()
 	c.Proven = true
@@ -187,7 +203,7 @@ func (p *prover) check(
 // errNoKeys is what a client is told whose keys cannot be fetched.
 var errNoKeys = &oauth.Error{
 	Code:        oauth.TemporarilyUnavailable,
-	Description: "The client's keys could not be fetched from its jwks_uri.",
+	Description: "The client's keys could not be fetched from its jwks_uri or issuer.",
 	Hint:        "Serve the keys as JSON at a public https address, and try again in a minute.",
 	RetryAfter:  keysAgain,
 }
@@ -197,13 +213,12 @@ var errNoKeys = &oauth.Error{
 func (s *Service) keysOf(
 	ctx context.Context, client *oauth.Client, a *oauth.Assertion, caller netip.Addr, now time.Time,
 ) (*keySetOf, error) {
-	source := client.Options.JWKS + client.Options.JWKSURI // one of them is ""
+	source := keySourceOf(&client.Options)
 	set, ok := s.prover.sets.Get(client.ID)
-	isFetched := client.Options.JWKSURI != ""
 	switch {
 	case !ok || set.source != source:
 		set = nil
-	case !isFetched:
+	case source.text != "":
 	case now.Sub(set.read) >= keysFresh,
 		now.Sub(set.read) >= keysAgain && (set.err != nil || a.Key(set.keys) == nil):
 		set = nil
@@ -246,12 +261,12 @@ func (s *Service) payerOf(
 // readKeySet reads the keys of a client. Requests of the same payer that come meanwhile wait for
 // the same. When it is too busy, that is the error, and the keys are as they were.
 func (s *Service) readKeySet(
-	ctx context.Context, client *oauth.Client, source string, by oauth.Payer, now time.Time,
+	ctx context.Context, client *oauth.Client, source keySource, by oauth.Payer, now time.Time,
 ) (*keySetOf, error) {
-	read := s.prover.fetches.DoChan(client.ID+" "+source+" "+by.ID, func() (any, error) {
+	read := s.prover.fetches.DoChan(fmt.Sprint(client.ID, source, by.ID), func() (any, error) {
 		set := &keySetOf{source: source, read: now, asOf: now}
-		text := []byte(source)
-		if client.Options.JWKSURI != "" {
+		text := []byte(source.text)
+		if source.text == "" {
 			text, set.err = s.fetchKeys(source, by)
 		}
 		if errors.Is(set.err, oauth.ErrBusy) {
@@ -278,11 +293,21 @@ func (s *Service) readKeySet(
 	}
 }
 
-func (s *Service) fetchKeys(address string, by oauth.Payer) ([]byte, error) {
+func (s *Service) fetchKeys(source keySource, by oauth.Payer) ([]byte, error) {
 	if s.config.Fetcher == nil {
 		return nil, errors.New("nothing is fetched")
 	}
 	ctx, cancel := context.WithTimeout(s.lifetime, assertionChecks)
 	defer cancel()
+	address := source.url
+	if address == "" {
+		metadata, err := s.config.Fetcher.Fetch(ctx, source.federated.MetadataURL(), keysAgain, by)
+		if err != nil {
+			return nil, err
+		}
+		if address, err = source.federated.KeysURL(metadata); err != nil {
+			return nil, err
+		}
+	}
 	return s.config.Fetcher.Fetch(ctx, address, keysAgain, by)
 }

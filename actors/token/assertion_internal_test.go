@@ -9,8 +9,8 @@ import (
 )
 
 // TestStrangersDelayNoOperatorsClient has the clients of 64 networks wait for checks of their
-// assertions, more than there is room for. A client of an operator is next, also for a caller in one
-// of these networks, and of the others each network has a turn.
+// assertions, more than there is room for. A client of an operator is next, also for a caller in
+// one of these networks, and of the others each network has a turn.
 func TestStrangersDelayNoOperatorsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProver(nil)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"sync/atomic"
@@ -39,13 +40,18 @@ func newClientKey(t *testing.T, id string) clientKey {
 // assert returns an assertion of a client.
 func (k clientKey) assert(t *testing.T, client, jti string, now time.Time) string {
 	t.Helper()
+	return k.sign(t, map[string]any{"iss": client, "sub": client, "aud": testIssuer,
+		"jti": jti, "exp": now.Unix() + 60})
+}
+
+func (k clientKey) sign(t *testing.T, content map[string]any) string {
+	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: k.PrivateKey},
 		(&jose.SignerOptions{}).WithHeader("kid", k.id))
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := json.Marshal(map[string]any{"iss": client, "sub": client, "aud": testIssuer,
-		"jti": jti, "exp": now.Unix() + 60})
+	claims, err := json.Marshal(content)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,4 +282,69 @@ func TestServedKeysRotate(t *testing.T) {
 	send(second, 2*time.Hour, "", 4) // the former keys are better than none
 	serve(second)
 	send(first, 4*time.Hour, oauth.InvalidClient, 5)
+}
+
+// issuer is a Fetcher of the metadata and keys of another issuer.
+type issuer struct {
+	served
+	metadata atomic.Pointer[string]
+}
+
+func (i *issuer) Fetch(ctx context.Context, url string, age time.Duration, by oauth.Payer) ([]byte, error) {
+	if url == "https://ci.example/.well-known/openid-configuration" {
+		return []byte(*i.metadata.Load()), nil
+	}
+	if url != "https://keys.example/jwks" || by.Class != oauth.Operators {
+		return nil, fmt.Errorf("got a request for %s by %+v", url, by)
+	}
+	return i.served.Fetch(ctx, url, age, by)
+}
+
+// TestFederatedClient authenticates a workload by JWTs of its platform, whose keys rotate and which is
+// away at times.
+func TestFederatedClient(t *testing.T) {
+	server := &issuer{}
+	say := func(metadata string) { server.metadata.Store(&metadata) }
+	const good = `{"issuer":"https://ci.example","jwks_uri":"https://keys.example/jwks"}`
+	f := newFixture(t, func(c *token.Config) { c.Issuer, c.Fetcher = testIssuer, server })
+	first, second := newClientKey(t, "first"), newClientKey(t, "second")
+	c, secret, err := f.CreateClient(t.Context(), oauth.Client{Name: "Deploy",
+		Grants: oauth.ClientCredentialsGrant, Options: oauth.ClientOptions{
+			Federated: oauth.Federated{Issuer: "https://ci.example", Subject: "repo:a/b"}}}, time.Now())
+	if err != nil || secret != "" {
+		t.Fatalf("got secret %q and error %v, want none", secret, err)
+	}
+	now := time.Now()
+	sends := func(key clientKey, at time.Duration, want oauth.Code) {
+		t.Helper()
+		jwt := key.sign(t, map[string]any{"iss": "https://ci.example", "sub": "repo:a/b",
+			"aud": testIssuer, "iat": now.Add(at).Unix(), "exp": now.Add(at + time.Hour).Unix()})
+		for range 2 { // it may be sent again
+			_, fault := f.Token(t.Context(), proves(c.ID, jwt), now.Add(at))
+			var got oauth.Code
+			if fault != nil {
+				got = fault.Code
+			}
+			if got != want {
+				t.Errorf("after %v: got %v, want %q", at, fault, want)
+			}
+		}
+	}
+	serve := func(keys ...clientKey) {
+		text := jwksOf(t, keys...)
+		server.keys.Store(&text)
+	}
+	serve(first)
+	say(`{"issuer":"https://evil.example","jwks_uri":"https://keys.example/jwks"}`)
+	sends(first, 0, oauth.TemporarilyUnavailable)
+	say(good)
+	sends(first, time.Minute, "")
+	serve(second)
+	sends(second, 3*time.Minute, "")
+	sends(first, 4*time.Minute, oauth.InvalidClient)
+	server.keys.Store(nil)
+	sends(second, 2*time.Hour, "") // the former keys are better than none
+	say(`{"issuer":"https://evil.example","jwks_uri":"https://keys.example/jwks"}`)
+	serve(first)
+	sends(first, 4*time.Hour, oauth.InvalidClient)
 }

@@ -41,8 +41,8 @@ func (s *Service) prepare(ctx context.Context, c *oauth.Client, m *tokenAsk) (er
 	return nil
 }
 
-// reserve takes what a new access token needs: room for its signatures, and a place in the quota. If
-// something is missing, it sets m.fault and returns false. Call it before anything is taken.
+// reserve takes what a new access token needs: room for its signatures, and a place in the quota.
+// If something is missing, it sets m.fault and returns false. Call it before anything is taken.
 func (a *clientActor) reserve(m *tokenAsk) bool {
 	if m.fault != nil {
 		return false

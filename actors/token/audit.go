@@ -118,11 +118,14 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"claims_in_id_token", o.ClaimsInIDToken},
 		{"post_logout_redirect_uris", list(o.PostLogoutRedirectURIs)},
 		{"backchannel_logout_uri", o.BackchannelLogoutURI},
+		{"first_party", o.FirstParty},
 		{"require_pkce", o.RequirePKCE},
 		{"access_token_format", map[bool]string{true: "jwt", false: "opaque"}[o.JWTAccessTokens]},
 		{"jwks", o.JWKS},
 		{"jwks_uri", o.JWKSURI},
+		{"federated", o.Federated},
 		{"resources", list(o.Resources)},
+		{"verified", o.Verified},
 	}
 }
 

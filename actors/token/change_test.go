@@ -123,7 +123,7 @@ func TestClientIDPinsNoRequest(t *testing.T) {
 // again: one request reads for all.
 func TestConcurrentRequestsShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, func(c *token.Config) { c.Shared = true })
+		f := newFixture(t, func(c *token.Config) { c.OtherWriters = true })
 		if _, err := f.Client(t.Context(), f.client.ID); err != nil {
 			t.Fatal(err)
 		}

@@ -39,8 +39,8 @@ const (
 	releases = 1 << iota // how many sets of them there are
 )
 
-// releasedTo returns the groups of claims that a client gets with scopes (OpenID Connect Core section
-// 5.4). Those of the detailed profile need the approval for it.
+// releasedTo returns the groups of claims that a client gets with scopes (OpenID Connect Core
+// section 5.4). Those of the detailed profile need the approval for it.
 func releasedTo(scopes oauth.Scopes, approved bool) (groups int) {
 	if scopes.Contains(oauth.Profile) {
 		groups |= releaseProfile

@@ -53,7 +53,7 @@ func newCluster(t *testing.T, n int, stale time.Duration) *cluster {
 	for i := range n {
 		node := &clusterNode{cluster: c, index: i}
 		node.fixture = start(t, store, func(config *token.Config) {
-			config.Shared, config.Peers, config.Stale = true, node, stale
+			config.OtherWriters, config.Peers, config.Stale = true, node, stale
 		})
 		c.nodes = append(c.nodes, node)
 	}
@@ -253,8 +253,8 @@ func TestClusterMovesWindows(t *testing.T) {
 	})
 }
 
-// TestNodeHandsOverWhatItAllowedAlone has a node decide alone, then hold the partitions for a moment
-// in which nobody uses the token.
+// TestNodeHandsOverWhatItAllowedAlone has a node decide alone, then hold the partitions for a
+// moment in which nobody uses the token.
 func TestNodeHandsOverWhatItAllowedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, 0)
@@ -593,8 +593,8 @@ func TestChangesDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// TestRevocationRepeatedElsewhereIsConfirmed revokes a token again before all nodes know of the first time,
-// there and at another node: the response says that the token has ended on all nodes.
+// TestRevocationRepeatedElsewhereIsConfirmed revokes a token again before all nodes know of the
+// first time, there and at another node: the response says that the token has ended on all nodes.
 func TestRevocationRepeatedElsewhereIsConfirmed(t *testing.T) {
 	for name, text := range map[string]func(*oauth.TokenResponse) string{
 		"access token":  func(r *oauth.TokenResponse) string { return r.AccessToken },

@@ -15,8 +15,9 @@ import (
 )
 
 // Limits on device codes: a burst at once, and then one for each interval. So a caller has at most
-// 60 that are valid, and an IPv6 /48 240. A confidential client is not limited by its address: it may
-// ask for many devices. Of oauth.MostDevices of a client, the largest network's oldest makes room.
+// 60 that are valid, and an IPv6 /48 240. A confidential client is not limited by its address: it
+// may ask for many devices. Of oauth.MostDevices of a client, the largest network's oldest makes
+// room.
 const (
 	callerDevices      = 20
 	callerDevicesEvery = 15 * time.Second
@@ -286,9 +287,9 @@ type DeviceDecision struct {
 	Details   oauth.GrantDetails
 }
 
-// DecideDevice keeps a user's decision. The device then gets its tokens with its next token request.
-// The error is oauth.ErrConflict if the code was decided before or has expired, oauth.ErrNotFound if
-// it or its client has gone, or a failure.
+// DecideDevice keeps a user's decision. The device then gets its tokens with its next token
+// request. The error is oauth.ErrConflict if the code was decided before or has expired,
+// oauth.ErrNotFound if it or its client has gone, or a failure.
 func (s *Service) DecideDevice(ctx context.Context, d DeviceDecision, now time.Time) error {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped

@@ -57,7 +57,7 @@ func TestNewEpochEndsTokens(t *testing.T) {
 // TestTokenAheadOfRecordMakesOneRead has another process change the user's epoch and issue a token,
 // before this one knows of the change.
 func TestTokenAheadOfRecordMakesOneRead(t *testing.T) {
-	f := newFixture(t, func(c *token.Config) { c.Shared, c.Stale = true, time.Hour })
+	f := newFixture(t, func(c *token.Config) { c.OtherWriters, c.Stale = true, time.Hour })
 	f.store.followError = oauth.ErrBusy
 	f.wantVerdict(t, "before", f.seal(nil), token.Admitted)
 	reads := func() (n int) {

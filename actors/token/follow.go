@@ -24,12 +24,12 @@ const (
 func (s *Service) IsCurrent() bool { return s.isCurrent(time.Now()) }
 
 // ToleratesOutage reports whether access tokens are admitted for a while without the store.
-func (s *Service) ToleratesOutage() bool { return s.config.Shared && s.config.Stale > 0 }
+func (s *Service) ToleratesOutage() bool { return s.config.OtherWriters && s.config.Stale > 0 }
 
 // isCurrent reports whether this process knows at now what has ended.
 func (s *Service) isCurrent(now time.Time) bool {
 	switch {
-	case !s.config.Shared:
+	case !s.config.OtherWriters:
 		return true
 	case s.config.Peers == nil:
 		return s.followDelay(now) <= followWithin+s.config.Stale

@@ -18,13 +18,13 @@ const followed = 500 * time.Millisecond
 
 func newSharedFixture(t *testing.T, stale time.Duration) *fixture {
 	t.Helper()
-	return newFixture(t, func(c *token.Config) { c.Shared, c.Stale = true, stale })
+	return newFixture(t, func(c *token.Config) { c.OtherWriters, c.Stale = true, stale })
 }
 
 // newPeer starts another process on the same store.
 func (f *fixture) newPeer(t *testing.T) *fixture {
 	t.Helper()
-	peer := start(t, f.store, func(c *token.Config) { c.Shared = true })
+	peer := start(t, f.store, func(c *token.Config) { c.OtherWriters = true })
 	peer.client, peer.secret = f.client, f.secret
 	return peer
 }

@@ -221,8 +221,8 @@ func (s *Service) obtain(
 
 // IssueCode saves a new authorization code for what the user has granted and returns it (RFC 6749
 // section 4.1.2). It sets Hash, Expires and the epoch of the client of code. The caller sets the
-// epoch of the user, as it was read with the session: a password that is changed since ends the code.
-// The error is for a redirect.
+// epoch of the user, as it was read with the session: a password that is changed since ends the
+// code. The error is for a redirect.
 func (s *Service) IssueCode(
 	ctx context.Context, code oauth.AuthorizationCode, now time.Time,
 ) (string, *oauth.Error) {

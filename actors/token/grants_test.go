@@ -14,30 +14,6 @@ import (
 	"gatehouse/actors/token"
 )
 
-func TestGrantsIssueTokens(t *testing.T) {
-	f := newFixture(t, nil)
-	own := f.mustToken(t, f.ownRequest())
-	if own.AccessToken == "" || own.RefreshToken != "" || own.Scopes != 0 || own.ShowScope ||
-		own.ExpiresIn != time.Hour {
-		t.Errorf("client_credentials: got %+v", own)
-	}
-	first := f.newTokens(t)
-	if first.RefreshToken == "" || first.Scopes != oauth.ViewUser || first.ShowScope {
-		t.Errorf("authorization_code: got %+v", first)
-	}
-	f.wantVerdict(t, "first access token", first.AccessToken, token.Admitted)
-	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
-	if second.RefreshToken == "" || second.RefreshToken == first.RefreshToken ||
-		second.AccessToken == first.AccessToken || !second.ShowScope {
-		t.Errorf("refresh_token: got %+v", second)
-	}
-	asked := f.refreshRequest(second.RefreshToken)
-	asked.Scope = "view-user"
-	if third := f.mustToken(t, asked); third.ShowScope {
-		t.Errorf("refresh_token with the same scope: got %+v", third)
-	}
-}
-
 func TestAccessTokenExpiresAsAnnounced(t *testing.T) {
 	f := newFixture(t, nil)
 	now := time.Date(2026, 11, 21, 12, 0, 0, 999_999_999, time.UTC)
@@ -77,80 +53,6 @@ func TestOperatorTokenLifetime(t *testing.T) {
 	}
 }
 
-// TestLifetimes checks when a code and its family of refresh tokens expire.
-func TestLifetimes(t *testing.T) {
-	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for _, row := range []struct {
-		refresh time.Duration // from the last use; the family lasts 48 hours in all
-		uses    []time.Duration
-		ends    []time.Duration
-	}{
-		{24 * time.Hour, []time.Duration{23 * time.Hour, 46 * time.Hour}, []time.Duration{24 * time.Hour, 47 * time.Hour, 48 * time.Hour}},
-		{72 * time.Hour, []time.Duration{time.Hour}, []time.Duration{48 * time.Hour, 48 * time.Hour}},
-	} {
-		f := newFixture(t, func(c *token.Config) { c.Lifetimes.RefreshToken = row.refresh })
-		code, _ := f.IssueCode(t.Context(),
-			oauth.AuthorizationCode{ClientID: f.client.ID, UserID: 7, Epochs: f.store.epochs(),
-				RedirectURI: "https://shop.example/cb", Scopes: oauth.ViewUser}, start)
-		stored, err := f.store.AuthorizationCode(t.Context(), oauth.HashOf(code))
-		if err != nil || !stored.Expires.Equal(start.Add(time.Minute)) {
-			t.Errorf("code: got %+v, %v, want it to expire after a minute", stored, err)
-		}
-		request := f.codeRequest(code)
-		for i, end := range row.ends {
-			at := start
-			if i > 0 {
-				at = start.Add(row.uses[i-1])
-			}
-			response, fault := f.Token(t.Context(), request, at)
-			if fault != nil {
-				t.Fatal(fault)
-			}
-			stored, err := f.store.RefreshToken(t.Context(), oauth.HashOf(response.RefreshToken))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f := stored.Family; !f.Expires.Equal(start.Add(end)) ||
-				!f.Ends.Equal(start.Add(48*time.Hour)) {
-				t.Errorf("use %d: got %v of %v, want %v of 48h", i, f.Expires.Sub(start),
-					f.Ends.Sub(start), end)
-			}
-			request = f.refreshRequest(response.RefreshToken)
-		}
-	}
-}
-
-// TestRefreshGracePeriod refreshes with one token several times, like a client that gets no
-// response.
-func TestRefreshGracePeriod(t *testing.T) {
-	f := newFixture(t, nil)
-	now := time.Now()
-	r := f.refreshRequest(f.newTokens(t).RefreshToken)
-	for _, after := range []time.Duration{0, time.Second, 9 * time.Second} {
-		if _, fault := f.Token(t.Context(), r, now.Add(after)); fault != nil {
-			t.Errorf("after %v: got %v, want tokens", after, fault)
-		}
-	}
-	_, fault := f.Token(t.Context(), r, now.Add(10*time.Second))
-	if fault == nil || fault.Code != oauth.InvalidGrant {
-		t.Errorf("after 10s: got %v, want invalid_grant", fault)
-	}
-}
-
-func TestResponseShowsDefaultScopes(t *testing.T) {
-	f := newFixture(t, nil)
-	code, fault := f.IssueCode(t.Context(),
-		oauth.AuthorizationCode{ClientID: f.client.ID, UserID: 7, DefaultScopes: true,
-			Epochs:      f.store.epochs(),
-			RedirectURI: "https://shop.example/cb", Scopes: oauth.ViewUser}, time.Now())
-	if fault != nil {
-		t.Fatal(fault)
-	}
-	if got := f.mustToken(t, f.codeRequest(code)); !got.ShowScope {
-		t.Error("got no scope, want it")
-	}
-}
-
 // TestCodeGrantsOnlyRegisteredScopes removes a scope from the client after its code was issued.
 func TestCodeGrantsOnlyRegisteredScopes(t *testing.T) {
 	f := newFixture(t, nil)
@@ -158,14 +60,6 @@ func TestCodeGrantsOnlyRegisteredScopes(t *testing.T) {
 	f.updateClient(t, func(c *oauth.Client) { c.Scopes = oauth.DetailUser })
 	if got := f.mustToken(t, f.codeRequest(code)); got.Scopes != 0 || !got.ShowScope {
 		t.Errorf("got %+v, want no scope, shown", got)
-	}
-}
-
-func TestNoRefreshTokenWithoutItsGrant(t *testing.T) {
-	f := newFixture(t, nil)
-	f.updateClient(t, func(c *oauth.Client) { c.Grants = oauth.AuthorizationCodeGrant })
-	if got := f.newTokens(t); got.RefreshToken != "" {
-		t.Error("got a refresh token, want none")
 	}
 }
 
@@ -200,18 +94,6 @@ func TestConcurrentRedemptionsRevokeTokens(t *testing.T) {
 	})
 }
 
-func TestCodeReplayRevokesFamily(t *testing.T) {
-	f := newFixture(t, nil)
-	code := f.newCode(t)
-	first := f.mustToken(t, f.codeRequest(code))
-	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
-	f.wantVerdict(t, "before", second.AccessToken, token.Admitted)
-	f.wantFault(t, "replay", f.codeRequest(code), oauth.InvalidGrant)
-	f.wantVerdict(t, "first", first.AccessToken, token.TokenInvalid)
-	f.wantVerdict(t, "second", second.AccessToken, token.TokenInvalid)
-	f.wantFault(t, "refresh", f.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
-}
-
 // TestOldRefreshTokenRevokesFamilyForAnyScope presents an old token with a scope that is refused.
 func TestOldRefreshTokenRevokesFamilyForAnyScope(t *testing.T) {
 	for _, scope := range []string{"bogus", "server-operations", "view-user detail-user"} {
@@ -228,15 +110,6 @@ func TestOldRefreshTokenRevokesFamilyForAnyScope(t *testing.T) {
 		f.wantFault(t, scope+" and the family", f.refreshRequest(third.RefreshToken),
 			oauth.InvalidGrant)
 	}
-}
-
-func TestOldRefreshTokenRevokesFamily(t *testing.T) {
-	f := newFixture(t, func(c *token.Config) { c.Lifetimes.RefreshGrace = 0 })
-	first := f.newTokens(t)
-	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
-	f.wantVerdict(t, "before", second.AccessToken, token.Admitted)
-	f.wantFault(t, "reuse", f.refreshRequest(first.RefreshToken), oauth.InvalidGrant)
-	f.wantVerdict(t, "after", second.AccessToken, token.TokenInvalid)
 }
 
 func TestRefusedRequestsWriteNothing(t *testing.T) {
@@ -280,14 +153,6 @@ func TestRefusedRequestsWriteNothing(t *testing.T) {
 	}
 	f.mustToken(t, f.codeRequest(code))
 	f.mustToken(t, f.refreshRequest(refresh))
-}
-
-func TestDisabledUserGetsNoTokens(t *testing.T) {
-	f := newFixture(t, nil)
-	refresh, code := f.newTokens(t).RefreshToken, f.newCode(t)
-	f.disableInStore(true)
-	f.wantFault(t, "code", f.codeRequest(code), oauth.InvalidGrant)
-	f.wantFault(t, "refresh", f.refreshRequest(refresh), oauth.InvalidGrant)
 }
 
 // TestTimeoutInQueueKeepsCodeValid ends a request before the store has begun its operation.

@@ -25,12 +25,12 @@ type handedWindows struct {
 	byToken  map[oauth.TokenID]sharedWindows
 }
 
-// mostHanded is how many windows of a partition's tokens are kept at least. A node sends no more than
-// the tokens that are in use, but one that is at fault must not fill the memory of the others.
+// mostHanded is how many windows of a partition's tokens are kept at least. A node sends no more
+// than the tokens that are in use, but one that is at fault must not fill the memory of the others.
 const mostHanded = 1000
 
-// keepHanded keeps the windows of a token, unless as many are kept as tokens may be in use, and some
-// more. It is called with the shard locked.
+// keepHanded keeps the windows of a token, unless as many are kept as tokens may be in use, and
+// some more. It is called with the shard locked.
 func (d *directory) keepHanded(id *oauth.TokenID, windows *sharedWindows) {
 	kept := d.shard(id).handed.byToken
 	if _, found := kept[*id]; found || len(kept) < max(mostHanded, int(d.max)/200) {
@@ -51,7 +51,8 @@ type export struct {
 	dst   []byte
 }
 
-// export appends the token's open windows, with what this node has allowed before it was the holder.
+// export appends the token's open windows, with what this node has allowed before it was the
+// holder.
 func (a *tokenActor) export(m *export) {
 	a.hold(m.part, m.clock)
 	m.dst = a.shared.append(m.dst, &a.id, m.clock)

@@ -77,7 +77,7 @@ func TestRotationMeetsCachedKeys(t *testing.T) {
 				var processes []*fixture
 				for range row.processes {
 					processes = append(processes, start(t, store, func(c *token.Config) {
-						c.Issuer, c.Shared = "https://id.example", row.processes > 1
+						c.Issuer, c.OtherWriters = "https://id.example", row.processes > 1
 						c.HintLifetime, c.SigningKeyAge = hints, 26*time.Hour
 					}))
 				}
@@ -112,8 +112,8 @@ func TestRotationMeetsCachedKeys(t *testing.T) {
 	}
 }
 
-// checkIssued checks that the oldest of some id_tokens is accepted as a hint. All clients accept the
-// newest one and the oldest one that has not expired. It returns those that are good as a hint.
+// checkIssued checks that the oldest of some id_tokens is accepted as a hint. All clients accept
+// the newest one and the oldest one that has not expired. It returns those that are good as a hint.
 func checkIssued(t *testing.T, f *fixture, caches []*oidc.IDTokenVerifier, all []issued,
 	hints time.Duration) []issued {
 	t.Helper()

@@ -140,7 +140,7 @@ func (s *Service) openToken(token string, number uint16) (t oauth.AccessToken, o
 // openSealed is openToken for a token that is no JWT.
 func (s *Service) openSealed(token string, number uint16) (t oauth.AccessToken, ok bool) {
 	key := s.keys.find(number)
-	if key == nil && s.config.Shared {
+	if key == nil && s.config.OtherWriters {
 		key = s.findKeyAgain(number)
 	}
 	if key == nil {

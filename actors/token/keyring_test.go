@@ -18,7 +18,7 @@ import (
 func TestKeyRotationKeepsTokensValid(t *testing.T) {
 	for name, shared := range map[string]bool{"one process": false, "shared store": true} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, func(c *token.Config) { c.Shared, c.Stale = shared, time.Hour })
+			f := newFixture(t, func(c *token.Config) { c.OtherWriters, c.Stale = shared, time.Hour })
 			now := time.Now().Truncate(time.Millisecond)
 			issue := func(at time.Time) string {
 				t.Helper()
@@ -108,7 +108,7 @@ func TestRotationWithUnknownOutcome(t *testing.T) {
 func TestUnknownKeyIsReadOnceASecond(t *testing.T) {
 	for shared, most := range map[bool]int{false: 0, true: 4} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, func(c *token.Config) { c.Shared = shared })
+			f := newFixture(t, func(c *token.Config) { c.OtherWriters = shared })
 			var forged []string
 			for number := range uint16(16) {
 				says := oauth.AccessToken{ClientID: f.client.ID, Expires: time.Now().Unix() + 3600}
@@ -138,7 +138,7 @@ func TestUnknownKeyIsReadOnceASecond(t *testing.T) {
 // TestNewKeyIsReadForAllRequests sends a token of another process's new key from many goroutines
 // while one of them reads the key.
 func TestNewKeyIsReadForAllRequests(t *testing.T) {
-	f := newFixture(t, func(c *token.Config) { c.Shared, c.Stale = true, time.Hour })
+	f := newFixture(t, func(c *token.Config) { c.OtherWriters, c.Stale = true, time.Hour })
 	err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
 		Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true,
 	})
@@ -156,7 +156,7 @@ func TestNewKeyIsReadForAllRequests(t *testing.T) {
 
 // TestOlderKeysNeverReplaceNewerOnes drops the keys while another read of them is about to end.
 func TestOlderKeysNeverReplaceNewerOnes(t *testing.T) {
-	f := newFixture(t, func(c *token.Config) { c.Shared, c.Stale = true, time.Hour })
+	f := newFixture(t, func(c *token.Config) { c.OtherWriters, c.Stale = true, time.Hour })
 	bearer := f.newTokens(t).AccessToken
 	says := oauth.AccessToken{ClientID: f.client.ID, Expires: time.Now().Unix() + 3600}
 	unknown := f.store.key(99).Seal(&says)
@@ -204,8 +204,8 @@ func TestFormerKeyStaysAsLongAsNeeded(t *testing.T) {
 	}
 }
 
-// TestShortenedLifetimesKeepKeys rotates the keys in a process whose tokens live for a minute. Those of
-// the process before live for a day, and so does its key.
+// TestShortenedLifetimesKeepKeys rotates the keys in a process whose tokens live for a minute.
+// Those of the process before live for a day, and so does its key.
 func TestShortenedLifetimesKeepKeys(t *testing.T) {
 	f := newFixture(t, func(c *token.Config) { c.Lifetimes.AccessToken = 24 * time.Hour })
 	f.sign(t, "ES256", "at+jwt")

@@ -40,7 +40,8 @@ func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
 
 // Metadata returns the metadata of the service as JSON (RFC 8414).
 func (s *Service) Metadata() []byte {
-	return oauth.Metadata(s.config.Issuer, s.TakesRegistrations(), s.config.ClientMetadata)
+	return oauth.Metadata(oauth.About{Issuer: s.config.Issuer, Registration: s.TakesRegistrations(),
+		Documents: s.config.ClientMetadata, Terms: s.config.Terms, Privacy: s.config.Privacy})
 }
 
 // TakesMetadata reports whether a client_id names a client that a metadata document describes.
@@ -49,7 +50,7 @@ func (s *Service) TakesMetadata(clientID string) bool {
 }
 
 // MetadataClient returns the client that the document at a URL describes, with what operators have
-// decided of it. It need not be stored. A stored one is good for a month if its document cannot be
+// decided of it. It need not be stored. A stored one holds for a month if its document cannot be
 // fetched. changed says that no earlier consent counts. A request for the document is charged to the
 // user. The *oauth.Error is for a page.
 func (s *Service) MetadataClient(

@@ -32,15 +32,14 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
 	m := &metrics{
-		tokenRequests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_token_requests_total",
-			Help: "Well-formed token requests by grant type and outcome: ok or the error code.",
-		}, []string{"grant", "outcome"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_oauth_failures_total",
-			Help: "Failed requests to OAuth endpoints by endpoint and error code.",
-		}, []string{"endpoint", "error"}),
+		tokenRequests: counters("gatehouse_token_requests_total",
+			"Well-formed token requests by grant type and outcome: ok or the error code.", "grant", "outcome"),
+		failures: counters("gatehouse_oauth_failures_total",
+			"Failed requests to OAuth endpoints by endpoint and error code.", "endpoint", "error"),
 		overloads: counter("gatehouse_identity_overloads_total",
 			"Requests to the token, revocation and introspection endpoints that were refused because of overload or timeout."),
 		panics: counter("gatehouse_identity_panics_total",
@@ -60,22 +59,16 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	}
 	m.signaturesRefused = counter("gatehouse_signatures_refused_total",
 		"Signatures that were refused because too many were waited for; nothing was consumed.")
-	m.assertions = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gatehouse_client_assertions_total",
-		Help: "Assertions that clients authenticated with, by outcome: ok, wrong, throttled or busy.",
-	}, []string{"outcome"})
+	m.assertions = counters("gatehouse_client_assertions_total",
+		"Assertions that clients authenticated with, by outcome: ok, wrong, throttled or busy.", "outcome")
 	for _, outcome := range []string{"ok", "wrong", "throttled", "busy"} {
 		m.assertions.WithLabelValues(outcome)
 	}
-	m.registrations = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gatehouse_client_registrations_total",
-		Help: "Clients that asked to be registered, by outcome: ok or the error code.",
-	}, []string{"outcome"})
+	m.registrations = counters("gatehouse_client_registrations_total",
+		"Clients that asked to be registered, by outcome: ok or the error code.", "outcome")
 	m.registrations.WithLabelValues("ok")
-	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gatehouse_clients_ended_total",
-		Help: "Clients that registered themselves and were ended, by reason: idle, unconsented or crowded_out.",
-	}, []string{"reason"})
+	ended := counters("gatehouse_clients_ended_total",
+		"Clients that registered themselves and were ended, by reason: idle, unconsented or crowded_out.", "reason")
 	m.clientsIdle, m.clientsUnconsented = ended.WithLabelValues("idle"),
 		ended.WithLabelValues("unconsented")
 	m.clientsCrowdedOut = ended.WithLabelValues("crowded_out")
@@ -86,12 +79,24 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	} {
 		m.issued[grant] = m.tokenRequests.WithLabelValues(grant.String(), "ok")
 	}
+	collectors := append(gauges(s), m.tokenRequests, m.failures, m.overloads, m.panics,
+		m.mailboxRejects, m.signatureSeconds, m.signaturesRefused, m.assertions, m.registrations, ended)
+	if s.config.Peers != nil {
+		collectors = append(collectors, m.provisional)
+	}
+	var err error
+	for _, c := range collectors {
+		err = errors.Join(err, registry.Register(c))
+	}
+	return m, err
+}
+
+// gauges show what the Service has in memory.
+func gauges(s *Service) []prometheus.Collector {
 	gauge := func(name, help string, read func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
-	collectors := []prometheus.Collector{
-		m.tokenRequests, m.failures, m.overloads, m.panics, m.mailboxRejects,
-		m.signatureSeconds, m.signaturesRefused, m.assertions, m.registrations, ended,
+	all := []prometheus.Collector{
 		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
 			func() float64 { return float64(s.directory.size.Load()) }),
 		gauge("gatehouse_revocations_held",
@@ -100,18 +105,18 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		gauge("gatehouse_follow_delay_seconds",
 			"Time since the changes of other servers on the same database were last read; 0 on SQLite.",
 			func() float64 {
-				if !s.config.Shared {
+				if !s.config.OtherWriters {
 					return 0
 				}
 				return s.followDelay(time.Now()).Seconds()
 			}),
 	}
 	if s.config.Peers != nil {
-		collectors = append(collectors, m.provisional, gauge("gatehouse_cluster_shadows",
+		all = append(all, gauge("gatehouse_cluster_shadows",
 			"Access tokens in use here whose requests another node counts.", s.shadows))
 	}
 	for _, purpose := range oauth.Purposes {
-		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "gatehouse_key_age_seconds",
 			Help:        "Age of the newest key of each purpose.",
 			ConstLabels: prometheus.Labels{"purpose": string(purpose)},
@@ -119,11 +124,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 			return time.Since(s.Keys(purpose)[0].Made).Seconds()
 		}))
 	}
-	var err error
-	for _, c := range collectors {
-		err = errors.Join(err, registry.Register(c))
-	}
-	return m, err
+	return all
 }
 
 // responded counts the response to a token request; a nil fault is a success.

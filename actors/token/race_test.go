@@ -132,7 +132,7 @@ func (f *fixture) raceWithEnd(
 // accepted, at once and later.
 func TestRotationKeepsTokensThatAreBeingIssued(t *testing.T) {
 	for round := range 20 {
-		f := newFixture(t, func(c *token.Config) { c.Shared = round%2 == 0 })
+		f := newFixture(t, func(c *token.Config) { c.OtherWriters = round%2 == 0 })
 		var callers sync.WaitGroup
 		for range 4 {
 			callers.Go(func() {
@@ -161,7 +161,7 @@ func TestRotationKeepsTokensThatAreBeingIssued(t *testing.T) {
 // that was issued before a drop was requested is accepted after its response.
 func TestDropEndsTokensThatWereIssued(t *testing.T) {
 	for round := range 20 {
-		f := newFixture(t, func(c *token.Config) { c.Shared = round%2 == 0 })
+		f := newFixture(t, func(c *token.Config) { c.OtherWriters = round%2 == 0 })
 		var mu sync.Mutex
 		var before []string // issued before any drop was requested
 		var requested atomic.Bool

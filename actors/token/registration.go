@@ -52,9 +52,9 @@ func (s *Service) ClientUsage(id string) (u Usage) {
 	return u
 }
 
-// CreateClient registers c under a new id. It returns the record and, for a confidential client
-// without keys, its secret, which nobody can read again. The error is a *oauth.RegistrationError or
-// a failure.
+// CreateClient registers c under its id, or a new one. It returns the record and, for a confidential
+// client without keys and secrets, its secret, which nobody can read again. The error is a
+// *oauth.RegistrationError, oauth.ErrClientIDTaken or a failure.
 func (s *Service) CreateClient(
 	ctx context.Context, c oauth.Client, now time.Time,
 ) (created *oauth.Client, secret string, err error) {
@@ -62,18 +62,14 @@ func (s *Service) CreateClient(
 		return nil, "", mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	c.ID, c.Created, c.Secrets = uuid.NewString(), now, nil
+	c.ID, c.Created = cmp.Or(c.ID, uuid.NewString()), now
 	c.RedirectURIs, c.Options = slices.Clone(c.RedirectURIs), c.Options.Clone()
-	if !c.Public && !c.HasKeys() {
+	if !c.Public && !c.HasKeys() && c.Secrets == nil {
 		var kept oauth.Secret
 		secret, kept = oauth.NewSecret(now)
 		c.Secrets = []oauth.Secret{kept}
 	}
-	err = cmp.Or(c.CheckRegistration(), c.CheckNewName())
-	if err == nil {
-		err = s.checkKeysURL(ctx, &c)
-	}
-	if err != nil {
+	if err := s.checkNewClient(ctx, &c); err != nil {
 		return nil, "", err
 	}
 	ctx = ofWholeClient(ctx, audit.ClientCreated, audit.After, &c)
@@ -83,15 +79,27 @@ func (s *Service) CreateClient(
 	return &c, secret, nil
 }
 
+// checkNewClient returns a *oauth.RegistrationError unless c can be registered.
+func (s *Service) checkNewClient(ctx context.Context, c *oauth.Client) error {
+	if err := cmp.Or(c.CheckID(), c.CheckRegistration(), c.CheckNewName()); err != nil {
+		return err
+	}
+	return s.checkKeysURL(ctx, c)
+}
+
 // checkKeysURL returns a *oauth.RegistrationError if the keys of c can never be fetched. Names that
 // strangers choose are not resolved.
 func (s *Service) checkKeysURL(ctx context.Context, c *oauth.Client) error {
-	if c.Options.JWKSURI == "" || s.config.CheckURL == nil {
+	field, source := "jwks_uri", keySourceOf(&c.Options)
+	address := source.url
+	if source.federated.Issuer != "" {
+		field, address = "federated", source.federated.MetadataURL()
+	}
+	if address == "" || s.config.CheckURL == nil {
 		return nil
 	}
-	err := s.config.CheckURL(ctx, c.Options.JWKSURI, !c.Options.SelfRegistered)
-	if err != nil {
-		return &oauth.RegistrationError{Field: "jwks_uri", Message: err.Error()}
+	if err := s.config.CheckURL(ctx, address, !c.Options.SelfRegistered); err != nil {
+		return &oauth.RegistrationError{Field: field, Message: err.Error()}
 	}
 	return nil
 }
@@ -154,6 +162,10 @@ func (s *Service) DeleteClient(ctx context.Context, id string) error {
 		return err
 	}
 	ended, err := s.config.Tokens.Client(ctx, id)
+	if err == nil && ended.Options.Declared {
+		release()
+		return oauth.ErrDeclared
+	}
 	if err == nil {
 		ctx = ofWholeClient(ctx, audit.ClientDeleted, audit.Before, ended)
 		err = s.config.Tokens.DeleteClient(ctx, id)
@@ -210,24 +222,17 @@ func (s *Service) tryChangeClient(
 	if err != nil {
 		return nil, fmt.Errorf("read client: %w", err)
 	}
+	if old.Options.Declared {
+		return nil, oauth.ErrDeclared
+	}
 	c := *old
 	c.RedirectURIs, c.Secrets = slices.Clone(old.RedirectURIs), slices.Clone(old.Secrets)
 	c.Options = old.Options.Clone()
 	if err := change(&c); err != nil {
 		return nil, err
 	}
-	if err := c.CheckRegistration(); err != nil {
+	if err := s.checkClientChange(ctx, old, &c); err != nil {
 		return nil, err
-	}
-	if c.Name != old.Name {
-		if err := c.CheckNewName(); err != nil {
-			return nil, err
-		}
-	}
-	if c.Options.JWKSURI != old.Options.JWKSURI {
-		if err := s.checkKeysURL(ctx, &c); err != nil {
-			return nil, err
-		}
 	}
 	err = s.config.Tokens.UpdateClient(ofClientChange(ctx, old, &c), &c)
 	s.clients.change(id) // also after an error, which may hide that it was written
@@ -235,6 +240,22 @@ func (s *Service) tryChangeClient(
 		return nil, fmt.Errorf("update client: %w", err)
 	}
 	return &c, nil
+}
+
+// checkClientChange returns a *oauth.RegistrationError unless c may replace old.
+func (s *Service) checkClientChange(ctx context.Context, old, c *oauth.Client) error {
+	if err := c.CheckRegistration(); err != nil {
+		return err
+	}
+	if c.Name != old.Name {
+		if err := c.CheckNewName(); err != nil {
+			return err
+		}
+	}
+	if keySourceOf(&c.Options) == keySourceOf(&old.Options) {
+		return nil
+	}
+	return s.checkKeysURL(ctx, c)
 }
 
 // beginChange waits until no other change of clients is under way, so that those of one process

@@ -191,7 +191,7 @@ func TestClientUpdateDuringRead(t *testing.T) {
 func TestClientChangesByAnotherProcess(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, func(c *token.Config) { c.Shared = shared })
+			f := newFixture(t, func(c *token.Config) { c.OtherWriters = shared })
 			bearer := f.newTokens(t).AccessToken
 			f.wantVerdict(t, "before", bearer, token.Admitted)
 			disable := func(disabled bool) error {

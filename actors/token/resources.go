@@ -3,6 +3,7 @@ package token
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -72,27 +73,102 @@ func (s *Service) CreateResource(
 		return r, err
 	}
 	if known.Has(r.URI) {
-		return r, fmt.Errorf("create resource: %w", oauth.ErrConflict)
+		return r, fmt.Errorf("create resource: %w", &oauth.TakenError{URI: r.URI})
 	}
 	defer s.resources.changes.Add(1)
 	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceCreated, Target: r.URI,
-		Data: audit.Data{audit.After: audit.Data{"scopes": r.Scopes}}})
+		Data: audit.Data{audit.After: recorded(&r)}})
 	if err := s.config.Tokens.CreateResource(ctx, &r); err != nil {
 		return r, fmt.Errorf("create resource: %w", err)
 	}
 	return r, nil
 }
 
+// PutResource registers a resource, or replaces the one with its URI as oauth.Resource.ReplacedBy
+// says. With dry it only checks. The errors are those of CreateResource, and oauth.ErrDeclared.
+func (s *Service) PutResource(
+	ctx context.Context, r oauth.Resource, dry bool, now time.Time,
+) (put oauth.Resource, created bool, err error) {
+	if err := r.CheckRegistration(); err != nil {
+		return r, false, err
+	}
+	s.resources.changes.Add(1) // read what another process has changed
+	known, err := s.Resources(ctx)
+	if err != nil {
+		return r, false, err
+	}
+	old, exists := known.At(r.URI)
+	switch {
+	case !exists && dry:
+		return r, true, nil
+	case !exists:
+		put, err = s.CreateResource(ctx, r, now)
+		return put, true, err
+	case old.Declared:
+		return r, false, oauth.ErrDeclared
+	}
+	next := old.ReplacedBy(&r)
+	if dry || reflect.DeepEqual(*next, old) {
+		return *next, false, nil
+	}
+	defer s.resources.changes.Add(1)
+	ctx = ofResourceChange(ctx, &old, next)
+	if err := s.config.Tokens.ReplaceResource(ctx, &old, next); err != nil {
+		return r, false, fmt.Errorf("replace resource: %w", err)
+	}
+	return *next, false, nil
+}
+
+// ofResourceChange returns a context whose next write records that old is replaced by next.
+func ofResourceChange(ctx context.Context, old, next *oauth.Resource) context.Context {
+	return audit.With(ctx, audit.Event{Action: audit.ResourceChanged, Target: next.URI,
+		Details: []string{"scopes"}, Data: audit.Data{audit.Before: recorded(old),
+			audit.After: recorded(next)}})
+}
+
+// recorded returns what the audit trail says of a resource.
+func recorded(r *oauth.Resource) audit.Data {
+	data := audit.Data{"scopes": r.Scopes}
+	if r.Name != "" {
+		data["name"] = r.Name
+	}
+	if len(r.Texts) > 0 {
+		data["scope_texts"] = r.Texts
+	}
+	return data
+}
+
 // DeleteResource deletes a resource, or returns oauth.ErrNotFound. Its tokens end with it: at once
 // in this process, and within a second in others.
 func (s *Service) DeleteResource(ctx context.Context, r oauth.Resource) error {
+	if r.Declared {
+		return oauth.ErrDeclared
+	}
 	defer s.resources.changes.Add(1)
 	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceDeleted, Target: r.URI,
-		Data: audit.Data{audit.Before: audit.Data{"scopes": r.Scopes}}})
+		Data: audit.Data{audit.Before: recorded(&r)}})
 	if err := s.config.Tokens.DeleteResource(ctx, r.Number); err != nil {
 		return fmt.Errorf("delete resource: %w", err)
 	}
 	return nil
+}
+
+// Declare makes clients and resources what the server's own files say, at once in this process. The
+// errors are those of oauth.Store.Declare.
+func (s *Service) Declare(
+	ctx context.Context, sets []*oauth.DeclaredSet,
+) ([]oauth.Declared, error) {
+	done, err := s.config.Tokens.Declare(ctx, sets)
+	s.resources.changes.Add(1)
+	for _, d := range done {
+		for _, id := range d.Clients {
+			s.clients.change(id)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("declare: %w", err)
+	}
+	return done, s.confirm()
 }
 
 // narrow returns the targets of the access token for a grant, or sets m.fault. names are the scopes

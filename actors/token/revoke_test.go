@@ -11,34 +11,6 @@ import (
 	"gatehouse/actors/token"
 )
 
-func TestRevokeAccessToken(t *testing.T) {
-	f := newFixture(t, nil)
-	tokens := f.newTokens(t)
-	f.wantVerdict(t, "before", tokens.AccessToken, token.Admitted)
-	for range 2 {
-		fault := f.Revoke(t.Context(), f.credentials(), tokens.AccessToken, time.Now())
-		if fault != nil {
-			t.Fatal(fault)
-		}
-	}
-	f.wantVerdict(t, "after", tokens.AccessToken, token.TokenInvalid)
-	f.mustToken(t, f.refreshRequest(tokens.RefreshToken))
-}
-
-func TestRevokeRefreshTokenRevokesFamily(t *testing.T) {
-	f := newFixture(t, nil)
-	first := f.newTokens(t)
-	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
-	f.wantVerdict(t, "before", second.AccessToken, token.Admitted)
-	fault := f.Revoke(t.Context(), f.credentials(), first.RefreshToken, time.Now())
-	if fault != nil {
-		t.Fatal(fault)
-	}
-	f.wantVerdict(t, "first", first.AccessToken, token.TokenInvalid)
-	f.wantVerdict(t, "second", second.AccessToken, token.TokenInvalid)
-	f.wantFault(t, "refresh", f.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
-}
-
 // TestAcknowledgedEndIsApplied checks that a token is refused once the store has acknowledged its
 // end, before the caller is told: another request for the same end finds nothing to end then.
 func TestAcknowledgedEndIsApplied(t *testing.T) {
@@ -110,7 +82,7 @@ func TestRevokeReportsStoreErrors(t *testing.T) {
 func TestIntrospection(t *testing.T) {
 	for name, shared := range map[string]bool{"one process": false, "shared store": true} {
 		t.Run(name, func(t *testing.T) {
-			testIntrospection(t, newFixture(t, func(c *token.Config) { c.Shared, c.Stale = shared, 48*time.Hour }))
+			testIntrospection(t, newFixture(t, func(c *token.Config) { c.OtherWriters, c.Stale = shared, 48*time.Hour }))
 		})
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// DefaultRegistrationPerHour is how many clients of a caller may await a consent by default. Each does
-// for an hour at most.
+// DefaultRegistrationPerHour is how many clients of a caller may await a consent by default. Each
+// does for an hour at most.
 const DefaultRegistrationPerHour = 60
 
 // registerAgain is the longest that a caller is told to wait. A consent gives a place back before.

@@ -55,6 +55,8 @@ type Config struct {
 	Lifetimes oauth.Lifetimes
 	// Issuer is the URL that clients know the service by, as id_tokens name it.
 	Issuer string
+	// Terms and Privacy are URLs of pages for people; optional.
+	Terms, Privacy string
 	// ClientMetadata accepts a client_id that is the URL of a metadata document; optional.
 	ClientMetadata bool
 	// RedirectSchemes are private-use schemes without a dot that clients which register or describe
@@ -74,12 +76,12 @@ type Config struct {
 	// CheckURL returns an error for people to read if the Fetcher is known to reach no address of a
 	// URL's host. With lookup it resolves a name. Optional.
 	CheckURL func(ctx context.Context, url string, lookup bool) error
-	// Shared says that other processes write to the same stores; optional.
-	Shared bool
+	// OtherWriters says that other processes write to the same stores; optional.
+	OtherWriters bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
 	// 2 seconds; optional.
 	Stale time.Duration
-	// Peers are the other nodes of a cluster; optional. Then Shared must be set.
+	// Peers are the other nodes of a cluster; optional. Then OtherWriters must be set.
 	Peers Peers
 	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client
 	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
@@ -193,7 +195,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		view := config.Peers.View() // what changes from now on is noticed
 		s.tasks.Go(func() { s.reportToHolders(view) })
 	}
-	if config.Shared {
+	if config.OtherWriters {
 		s.keys.delay = keyDelay
 		s.tasks.Go(s.follow)
 	}

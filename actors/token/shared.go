@@ -123,8 +123,8 @@ func (a *tokenActor) countAlone(
 	return shown.Take(limit, now)
 }
 
-// hold makes the windows those of the holder at the partition's epoch. Windows that other nodes have
-// handed over or reported take the place of what this node knew.
+// hold makes the windows those of the holder at the partition's epoch. Windows that other nodes
+// have handed over or reported take the place of what this node knew.
 func (a *tokenActor) hold(part *partition.Part, clock time.Duration) {
 	if a.shared[0].Epoch != part.Epoch {
 		if handed, ok := a.service.directory.takeHanded(&a.id, part); ok {

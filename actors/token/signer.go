@@ -41,8 +41,8 @@ type signature struct {
 	key     *signingKey
 }
 
-// reserve takes room for a signature for a client, so that it cannot be refused later. alg is one of
-// oauth.IDTokenAlgs; nil = there is no room. It does not block.
+// reserve takes room for a signature for a client, so that it cannot be refused later. alg is one
+// of oauth.IDTokenAlgs; nil = there is no room. It does not block.
 func (s *Service) reserve(client, alg string, now time.Time) *signature {
 	if !s.signer.reserved.Take(1, client) {
 		s.metrics.signaturesRefused.Inc()
@@ -75,8 +75,8 @@ func (g *signature) sign(typ string, claims any) (string, error) {
 	return jwt, nil
 }
 
-// Sign returns a JWT of type typ, such as "JWT" or "logout+jwt", that says claims. alg is "RS256" or
-// "ES256". Its error is an *oauth.Error if too many signatures are waited for.
+// Sign returns a JWT of type typ, such as "JWT" or "logout+jwt", that says claims. alg is "RS256"
+// or "ES256". Its error is an *oauth.Error if too many signatures are waited for.
 func (s *Service) Sign(alg, typ string, claims any) (string, error) {
 	if !s.inflight.Enter() {
 		return "", mailbox.ErrStopped

@@ -177,7 +177,7 @@ func TestSigningKeyRotation(t *testing.T) {
 func TestUrgentSigningKeyRotation(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, func(c *token.Config) { c.Shared = shared })
+			f := newFixture(t, func(c *token.Config) { c.OtherWriters = shared })
 			first, firstID := f.sign(t, "ES256", "JWT")
 			for _, atOnce := range []bool{false, true} {
 				if _, err := f.RotateKeys(t.Context(), oauth.ES256Keys, atOnce, time.Now()); err != nil {
@@ -217,7 +217,7 @@ func TestScheduledRotation(t *testing.T) {
 			f := newFixture(t, nil)
 			_, firstID := f.sign(t, "ES256", "JWT")
 			f.store.exec("UPDATE keys SET starts = starts - $1", row.age.Milliseconds())
-			shared := func(c *token.Config) { c.Shared, c.SigningKeyAge = true, 30*day }
+			shared := func(c *token.Config) { c.OtherWriters, c.SigningKeyAge = true, 30*day }
 			processes := []*fixture{start(t, f.store, shared), start(t, f.store, shared)}
 			time.Sleep(time.Second) // they follow each other's changes
 			for _, s := range processes {

@@ -427,6 +427,7 @@ func sleep(t testing.TB, processes []*fixture, d time.Duration) {
 
 func (f *fixture) register(t testing.TB, c oauth.Client) (*oauth.Client, string) {
 	t.Helper()
+	c.ID, c.Secrets = "", nil // of a copied client
 	created, secret, err := f.CreateClient(t.Context(), c, time.Now())
 	if err != nil {
 		t.Fatal(err)

@@ -173,11 +173,6 @@ func (r *auditReader) follow(err error) error {
 		case <-time.After(followEvery):
 		}
 		err = r.print()
-		if refused := (*statusError)(nil); errors.As(err, &refused) &&
-			refused.status == http.StatusUnauthorized {
-			r.token = "" // it has expired
-			err = r.print()
-		}
 	}
 }
 
@@ -229,7 +224,7 @@ func (r *auditReader) request(query url.Values) (events []auditEvent, next strin
 
 // auditHeading names the columns of the table.
 var auditHeading = []string{"TIME", "ACTION", "OUTCOME", "COUNT", "SUBJECT", "TARGET", "ACTOR",
-	"CALLER", "DETAILS"}
+	"CALLER", "DETAILS", "DATA"}
 
 func (r *auditReader) printEvents(events []auditEvent) error {
 	var out bytes.Buffer
@@ -272,6 +267,18 @@ func (r *auditReader) tabulate(w io.Writer, events []auditEvent) {
 	}
 }
 
+// data returns what the event says besides as JSON; "" = nothing.
+func (e *auditEvent) data() string {
+	if len(e.Data) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(e.Data)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
 // cells returns the columns of an event.
 func (e *auditEvent) cells() []string {
 	actor := string(e.Actor.Kind)
@@ -280,7 +287,7 @@ func (e *auditEvent) cells() []string {
 	}
 	row := []string{e.Time.Local().Format(time.DateTime), string(e.Action), string(e.Outcome),
 		strconv.Itoa(e.Count), e.Subject.String(), e.Target, first(actor, "system"), e.From,
-		strings.Join(e.Details, " ")}
+		strings.Join(e.Details, " "), e.data()}
 	for i, text := range row {
 		row[i] = cell(text)
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"github.com/creack/pty"
 
 	"gatehouse/actors/audit"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // events returns the lines of gatehouse audit --json.
@@ -61,7 +61,7 @@ func (s *fixture) change(t *testing.T, name string) {
 
 func TestAuditCommand(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
+	s := newFixture(t, sqlitetest.URL(t))
 	env := s.operatorEnv()
 	for i := range 3 {
 		s.change(t, fmt.Sprint("Shop ", i))
@@ -110,7 +110,7 @@ func TestAuditCommand(t *testing.T) {
 		{[]string{"--since=yesterday"}, exitUsage, "2026-05-03"},
 		{[]string{"--since=-1h"}, exitUsage, "24h"},
 		{[]string{"--user=ada"}, exitFailed, "user: must be the id of a user"},
-		{[]string{"--client=shop", "--follow"}, exitFailed, "client: must be the id of a client"},
+		{[]string{"--client=no id", "--follow"}, exitFailed, "client: must be the id of a client"},
 	} {
 		got := runOnce(t, env, append([]string{"audit"}, row.args...)...)
 		if got.code != row.code || got.stdout != "" && row.code == exitUsage ||
@@ -230,7 +230,7 @@ func TestAuditFollowRenewsItsToken(t *testing.T) {
 // when somebody types ^C.
 func TestAuditFollow(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
+	s := newFixture(t, sqlitetest.URL(t))
 	command := exec.Command(binary, "audit", "--follow", "--json", "--action=client_changed")
 	stderr := newLines()
 	command.Env = append(slices.Clone(environ), s.operatorEnv()...)

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ import (
 	"time"
 
 	"gatehouse/actors/audit"
-	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 const webhookSecret = "0123456789abcdef0123456789abcdef"
@@ -162,7 +161,7 @@ func (s *fixture) changes(admin string, stop <-chan struct{}) (wait func()) {
 func TestAuditWebhookSurvivesCrashes(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := newSIEM(t)
-	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"), r.flags()...)
+	s := newFixture(t, sqlitetest.URL(t), r.flags()...)
 	first := events(t, s.operatorEnv())[0].Number // made by init, before the webhook was new
 	r.setFaulty(true)
 	for range 2 {
@@ -184,39 +183,6 @@ func TestAuditWebhookSurvivesCrashes(t *testing.T) {
 	if code := s.server.code(t); code != exitDone {
 		t.Errorf("got code %d after %v, want 0", code, time.Since(began))
 	}
-}
-
-// TestAuditWebhookOfTwoServers has two servers on one database: one of them sends. The other one
-// goes on when that one is killed.
-func TestAuditWebhookOfTwoServers(t *testing.T) {
-	t.Parallel() // it mostly waits
-	r := newSIEM(t)
-	s := newFixture(t, pgtest.Start(t), r.flags()...)
-	first := events(t, s.operatorEnv())[0].Number
-	one, admin := s.server, s.admin
-	s.serve(t)
-	if s.admin == admin {
-		t.Fatal("got one server, want two")
-	}
-	stop := make(chan struct{})
-	waits := []func(){s.changes(s.admin, stop), s.changes(admin, stop)}
-	<-time.After(8 * time.Second) // longer than a lease goes without renewal
-	close(stop)
-	for _, wait := range waits {
-		wait()
-	}
-	r.receives(t, s, first)
-	seen := map[int64]bool{}
-	for _, e := range r.events() {
-		if seen[e.Number] {
-			t.Errorf("got event %d twice, want it once", e.Number)
-		}
-		seen[e.Number] = true
-	}
-	one.signal(t, syscall.SIGKILL) // it started first, and so it sends
-	<-one.ended
-	s.change(t, "After the end")
-	r.receives(t, s, first)
 }
 
 func TestAuditWebhookSettings(t *testing.T) {

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -179,60 +176,6 @@ func TestCacheFileKeepsAnswersOfLoad(t *testing.T) {
 		response.Body.Close()
 		if got := response.Header.Get("X-Cache"); got != "hit" {
 			t.Errorf("%s: got %q after the restart, want a hit", query, got)
-		}
-	}
-}
-
-// TestDamagedCacheFile starts servers with files that differ from what a server has written. Each
-// starts, says so in one line, and answers as the upstream does.
-func TestDamagedCacheFile(t *testing.T) {
-	t.Parallel() // it mostly waits
-	const queries = 300
-	dir := t.TempDir()
-	file := filepath.Join(dir, "cache")
-	p, base := startWithCache(t, file)
-	want := stream(t, base, 0, queries)
-	p.stop(t)
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	version := bytes.IndexByte(whole, 1)
-	flip := func(at int) []byte {
-		text := slices.Clone(whole)
-		text[at] ^= 1 << rand.IntN(8)
-		return text
-	}
-	damaged := map[string][]byte{
-		"empty":            {},
-		"another version":  slices.Concat(whole[:version], []byte{2}, whole[version+1:]),
-		"of something":     bytes.Repeat([]byte("?"), len(whole)),
-		"zeros at the end": append(slices.Clone(whole[:len(whole)-4096]), make([]byte, 4096)...),
-		"written twice":    slices.Concat(whole, whole),
-		"other settings":   flip(version + 1),
-		"the last byte":    flip(len(whole) - 1),
-	}
-	for i := range 2 { // the unit tests try each bit
-		at := i*len(whole)/2 + rand.IntN(len(whole)/2)
-		damaged[fmt.Sprintf("a bit of byte %d", at)] = flip(at)
-		damaged[fmt.Sprintf("the first %d bytes", at)] = whole[:at]
-	}
-	for what, text := range damaged {
-		path := filepath.Join(dir, fmt.Sprintf("%x", what))
-		if err := os.WriteFile(path, text, fs.FileMode(0o600)); err != nil {
-			t.Fatal(err)
-		}
-		p, base := startWithCache(t, path)
-		if log := p.stderr.String(); strings.Count(log, "the cache file is not used") != 1 ||
-			strings.Count(log, `"level":"WARN"`) != 1 || strings.Contains(log, "9.0.0.") {
-			t.Errorf("%s: got the log %s, want one warning", what, log)
-		}
-		if stream(t, base, 0, queries) != want {
-			t.Errorf("%s: got other answers than those of the upstream", what)
-		}
-		p.stop(t)
-		if text, err := os.ReadFile(path); err != nil || len(text) != len(whole) {
-			t.Errorf("%s: got %d bytes and %v after the stop, want a whole file", what, len(text), err)
 		}
 	}
 }

@@ -15,6 +15,8 @@ type clientCommand struct {
 	Update       clientUpdate       `cmd:"" help:"Change a client's registration."`
 	Approve      idCommand          `cmd:"" help:"Approve a client for the scope detail-user."`
 	Unapprove    idCommand          `cmd:"" help:"Withdraw the approval."`
+	Verify       idCommand          `cmd:"" help:"Show an app that registered or described itself by its name."`
+	Unverify     idCommand          `cmd:"" help:"Show it as unverified again."`
 	RotateSecret clientRotateSecret `cmd:"" help:"Give a client a second secret. The first stays valid until it is revoked."`
 	RevokeSecret clientRevokeSecret `cmd:"" help:"Revoke a client's secret: the older one, or a named one."`
 	Disable      idCommand          `cmd:"" help:"Refuse a client and all its tokens."`
@@ -34,6 +36,10 @@ func newClientCommand() clientCommand {
 			"last_used_at says when it issued the last one. With several servers, each knows only its own.\n\n"),
 		Approve: command("approve", http.MethodPost, "approve",
 			"Existing tokens of the client can read detailed profiles from then on.\n\n"),
+		Verify: command("verify", http.MethodPost, "verify",
+			"Check first who stands behind the app: its name is then in the heading of the consent page, in place of its host.\n"+
+				"An app that describes itself has to be verified again after its document changes name, redirect URIs or keys.\n\n"),
+		Unverify:  command("unverify", http.MethodPost, "unverify", ""),
 		Unapprove: command("unapprove", http.MethodPost, "unapprove", ""),
 		Disable:   command("disable", http.MethodPost, "disable", ""),
 		Enable:    command("enable", http.MethodPost, "enable", ""),
@@ -56,6 +62,7 @@ func clientExample(command, rest string) string {
 
 type clientCreate struct {
 	remoteFlags
+	ID                string   `name:"id" placeholder:"ID" help:"Its client_id: 3 to 40 letters, digits, dots, underscores and hyphens, not digits alone (default: a UUID)."`
 	Name              string   `name:"name" required:"" placeholder:"NAME" help:"Name that users see on the consent page."`
 	ClientURI         string   `name:"client-uri" placeholder:"URL" help:"Page about the client, linked on the consent page: https, or http on this machine."`
 	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Redirect URI. May be repeated."`
@@ -89,6 +96,9 @@ func (c *clientCreate) Run(p *program) error {
 		"loopback_any_port":    c.LoopbackAnyPort, "introspect_any": c.IntrospectAny,
 		"tokens_per_minute": c.TokensPerMinute,
 	}
+	if c.ID != "" {
+		body["client_id"] = c.ID
+	}
 	if c.ClientURI != "" {
 		body["client_uri"] = c.ClientURI
 	}
@@ -102,7 +112,8 @@ func (c *clientCreate) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	hasKeys := body["jwks"] != nil || body["jwks_uri"] != nil && body["jwks_uri"] != ""
+	hasKeys := body["jwks"] != nil || body["federated"] != nil ||
+		body["jwks_uri"] != nil && body["jwks_uri"] != ""
 	if err := r.show(response); err != nil || c.JSON || c.Public || hasKeys {
 		return err
 	}
@@ -131,7 +142,7 @@ func setList(body map[string]any, name string, values []string) {
 
 type clientList struct {
 	remoteFlags
-	Wide    bool `name:"wide" help:"Print all columns, however wide."`
+	Wide    bool `name:"wide" help:"Print all columns, however wide; with --failing, whole names."`
 	Failing bool `name:"failing" help:"Only clients whose requests have failed since the server started, those with the most failures first."`
 }
 
@@ -146,24 +157,28 @@ func (c *clientList) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	name := column{"NAME", clientName}
+	if c.Wide {
+		name = member("NAME", "name")
+	}
 	if c.Failing {
-		return r.listIf(pathClients, "clients", []column{
-			member("CLIENT ID", "client_id"), {"NAME", clientName}, member("FAILURES", "failures"),
+		return r.list(pathClients, "clients", []column{
+			member("CLIENT ID", "client_id"), name, member("FAILURES", "failures"),
 			member("LAST ERROR", "last_error"), member("LAST FAILURE", "last_failure_at"),
 		}, "failures")
 	}
 	if c.Wide {
 		return r.list(pathClients, "clients", []column{
-			member("CLIENT ID", "client_id"), member("NAME", "name"), member("SCOPES", "scopes"),
+			member("CLIENT ID", "client_id"), name, member("SCOPES", "scopes"),
 			member("PUBLIC", "public"), member("OPERATOR", "operator"),
 			member("APPROVED", "detail_user_approved"), member("DISABLED", "disabled"),
 			member("REGISTERED BY", "registered_by"),
-		})
+		}, "")
 	}
 	return r.list(pathClients, "clients", []column{
-		member("CLIENT ID", "client_id"), {"NAME", clientName}, {"KIND", clientKind},
+		member("CLIENT ID", "client_id"), name, {"KIND", clientKind},
 		{"STATE", clientState},
-	})
+	}, "")
 }
 
 // maxNameWidth is how much of a name fits beside the other columns of a terminal.

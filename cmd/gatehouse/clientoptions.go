@@ -13,10 +13,15 @@ type clientOptions struct {
 	ClaimsInIDToken       *bool    `name:"claims-in-id-token" group:"options" negatable:"" help:"Put the claims of userinfo into id_tokens as well."`
 	PostLogoutRedirectURI []string `name:"post-logout-redirect-uri" group:"options" sep:"none" placeholder:"URI" help:"Where the browser may go after a logout. May be repeated; replaces all registered ones."`
 	BackchannelLogoutURI  *string  `name:"backchannel-logout-uri" group:"options" placeholder:"URL" help:"Where a logout token is sent when a session ends: https, or http on this machine. Not at a link-local address."`
+	FirstParty            *bool    `name:"first-party" group:"options" negatable:"" help:"An app of your own: people are not asked for consent to what it is registered for. All its redirect URIs are https and lead to servers."`
 	RequirePKCE           *bool    `name:"require-pkce" group:"options" negatable:"" help:"Refuse authorization requests without a code_challenge; public clients always need one."`
 	AccessTokenFormat     *string  `name:"access-token-format" group:"options" placeholder:"FORMAT" help:"Form of its access tokens: opaque or jwt (default: opaque)."`
 	JWKS                  *string  `name:"jwks" group:"options" placeholder:"FILE" help:"Public keys that it authenticates with, as a JSON Web Key Set: RSA with 2048 to 4096 bits and the exponent 65537, or P-256; several need a kid each. A new client with keys gets no secret."`
 	JWKSURI               *string  `name:"jwks-uri" group:"options" placeholder:"URL" help:"Where these keys are, in place of --jwks: https, at a public address."`
+	FederatedIssuer       *string  `name:"federated-issuer" group:"options" placeholder:"URL" help:"Issuer whose JWTs authenticate it, in place of keys or a secret, such as https://token.actions.githubusercontent.com. Needs --federated-subject; an empty text removes all of them."`
+	FederatedSubject      *string  `name:"federated-subject" group:"options" placeholder:"SUBJECT" help:"The sub of these JWTs, exactly, such as repo:acme/shop:ref:refs/heads/main."`
+	FederatedAudience     *string  `name:"federated-audience" group:"options" placeholder:"AUDIENCE" help:"Their only aud (default: the public address of gatehouse)."`
+	FederatedJWKS         *string  `name:"federated-jwks" group:"options" placeholder:"FILE" help:"Keys of the issuer, as a JSON Web Key Set (default: those that its metadata name, at a public address)."`
 	Resource              []string `name:"resource" group:"options" sep:"none" placeholder:"URI" help:"Resource that it may ask for, needed for client_credentials. May be repeated; replaces all registered ones (default: all)."`
 }
 
@@ -30,6 +35,7 @@ func (o *clientOptions) set(body map[string]any) error {
 	}
 	for name, value := range map[string]*bool{
 		"claims_in_id_token": o.ClaimsInIDToken, "require_pkce": o.RequirePKCE,
+		"first_party": o.FirstParty,
 	} {
 		if value != nil {
 			body[name] = *value
@@ -37,25 +43,48 @@ func (o *clientOptions) set(body map[string]any) error {
 	}
 	setWords(body, "post_logout_redirect_uris", o.PostLogoutRedirectURI)
 	setWords(body, "resources", o.Resource)
-	return o.setKeys(body)
+	if err := o.setFederated(body); err != nil {
+		return err
+	}
+	return setKeys(body, "jwks", "jwks", o.JWKS)
 }
 
-// setKeys sets the keys to those in a file, or removes them.
-func (o *clientOptions) setKeys(body map[string]any) error {
+// setFederated sets whose JWTs authenticate the client. The flags are given together.
+func (o *clientOptions) setFederated(body map[string]any) error {
 	switch {
-	case o.JWKS == nil:
+	case o.FederatedIssuer == nil:
+		if o.FederatedSubject != nil || o.FederatedAudience != nil || o.FederatedJWKS != nil {
+			return usagef("--federated-issuer is missing: give all flags of --federated-… together")
+		}
 		return nil
-	case *o.JWKS == "":
-		body["jwks"] = nil
+	case *o.FederatedIssuer == "":
+		body["federated"] = nil
 		return nil
 	}
-	text, err := os.ReadFile(*o.JWKS)
+	federated := map[string]any{}
+	setText(federated, "issuer", o.FederatedIssuer)
+	setText(federated, "subject", o.FederatedSubject)
+	setText(federated, "audience", o.FederatedAudience)
+	body["federated"] = federated
+	return setKeys(federated, "jwks", "federated-jwks", o.FederatedJWKS)
+}
+
+// setKeys sets a member to the keys in the file of a flag, or removes them.
+func setKeys(body map[string]any, member, flag string, file *string) error {
+	switch {
+	case file == nil:
+		return nil
+	case *file == "":
+		body[member] = nil
+		return nil
+	}
+	text, err := os.ReadFile(*file)
 	if err != nil {
 		return fmt.Errorf("read keys: %w", err)
 	}
 	if !json.Valid(text) {
-		return usagef("--jwks %q: must be a file with a JSON Web Key Set", *o.JWKS)
+		return usagef("--%s %q: must be a file with a JSON Web Key Set", flag, *file)
 	}
-	body["jwks"] = json.RawMessage(text)
+	body[member] = json.RawMessage(text)
 	return nil
 }

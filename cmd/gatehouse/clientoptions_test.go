@@ -24,6 +24,7 @@ type optionsRecord struct {
 	AfterLogout  []string `json:"post_logout_redirect_uris"`
 	Backchannel  string   `json:"backchannel_logout_uri"`
 	PKCE         bool     `json:"require_pkce"`
+	Own          bool     `json:"first_party"`
 	Format       string   `json:"access_token_format"`
 	JWKS         struct{ Keys []any }
 	JWKSURI      string   `json:"jwks_uri"`
@@ -46,12 +47,12 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 	keys := write(t, "jwks.json", string(text))
 	c := decode[optionsRecord](t, remote("client", "create", "--name=Wiki",
 		"--redirect-uri=https://wiki.example/cb", "--scope=openid profile offline_access",
-		"--id-token-alg=ES256", "--claims-in-id-token", "--require-pkce",
+		"--id-token-alg=ES256", "--claims-in-id-token", "--require-pkce", "--first-party",
 		"--post-logout-redirect-uri=https://wiki.example/a",
 		"--post-logout-redirect-uri=https://wiki.example/b",
 		"--backchannel-logout-uri=https://wiki.example/out", "--access-token-format=jwt",
 		"--jwks="+keys, "--resource=https://api.example/"))
-	if c.ClientSecret != "" || len(c.JWKS.Keys) != 1 || c.Alg != "ES256" || !c.Claims || !c.PKCE ||
+	if c.ClientSecret != "" || len(c.JWKS.Keys) != 1 || c.Alg != "ES256" || !c.Claims || !c.PKCE || !c.Own ||
 		len(c.AfterLogout) != 2 || c.Backchannel != "https://wiki.example/out" || c.Format != "jwt" ||
 		len(c.Resources) != 1 ||
 		!reflect.DeepEqual(c.Scopes, []string{"openid", "profile", "offline_access"}) {
@@ -66,13 +67,19 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 		t.Errorf("got %+v after another change, want %+v", same, c)
 	}
 	bare := decode[optionsRecord](t, remote("client", "update", c.ClientID, "--id-token-alg=",
-		"--no-claims-in-id-token", "--no-require-pkce", "--post-logout-redirect-uri=",
+		"--no-claims-in-id-token", "--no-require-pkce", "--no-first-party", "--post-logout-redirect-uri=",
 		"--backchannel-logout-uri=", "--access-token-format=opaque", "--jwks=",
 		"--jwks-uri=https://wiki.example/jwks", "--resource="))
 	want := optionsRecord{ClientID: c.ClientID, Scopes: c.Scopes,
 		JWKSURI: "https://wiki.example/jwks"}
 	if !reflect.DeepEqual(bare, want) {
 		t.Errorf("got %+v, want %+v", bare, want)
+	}
+	federated := runOnce(t, nil, "client", "create", demo, "--name=Deploy", "--grant=client_credentials",
+		"--scope=", "--federated-issuer=https://ci.example", "--federated-subject=repo:a/b",
+		"--federated-jwks="+keys).stdout
+	if !strings.Contains(federated, "repo:a/b") || strings.Contains(federated, "client_secret ") {
+		t.Errorf("got\n%s\nwant the subject and no secret", federated)
 	}
 	for _, row := range []struct {
 		flag string
@@ -84,6 +91,8 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 		{"--id-token-alg=none", exitFailed, "id_token_alg"},
 		{"--access-token-format=xml", exitFailed, "access_token_format"},
 		{"--backchannel-logout-uri=http://wiki.example/", exitFailed, "backchannel_logout_uri"},
+		{"--federated-subject=x", exitUsage, "--federated-issuer"},
+		{"--federated-issuer=http://ci.example", exitFailed, "federated"},
 		{"--jwks=/no/such/file", exitFailed, "/no/such/file"},
 		{"--jwks=" + write(t, "broken.json", "{"), exitUsage, "--jwks"},
 	} {

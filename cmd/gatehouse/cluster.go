@@ -88,8 +88,8 @@ func (c *clusterStatus) Run(p *program) error {
 	})
 }
 
-// watchBeats returns the rows, and which nodes live: those whose beat has grown meanwhile, and those
-// that have joined.
+// watchBeats returns the rows, and which nodes live: those whose beat has grown meanwhile, and
+// those that have joined.
 func watchBeats(p *program, rows *sqlstore.Cluster) (r partition.Reading, alive map[string]bool,
 	err error) {
 	first, err := rows.Read(p.ctx)
@@ -254,7 +254,8 @@ func (c *clusterStatus) print(p *program, s *clusterState) error {
 	return table.Flush()
 }
 
-// ranges returns the names of partitions, those of access tokens that follow each other as in 00-1f.
+// ranges returns the names of partitions, those of access tokens that follow each other as in
+// 00-1f.
 func ranges(names []string) string {
 	var parts []string
 	for i := 0; i < len(names); {
@@ -313,8 +314,8 @@ func (c *clusterDrain) Run(p *program) error {
 	})
 }
 
-// canHandOver reports whether another node can take what the drained one holds: partitions of access
-// tokens, or those of the lookups of an egress label.
+// canHandOver reports whether another node can take what the drained one holds: partitions of
+// access tokens, or those of the lookups of an egress label.
 func (c *clusterDrain) canHandOver(r partition.Reading, label string) bool {
 	return slices.ContainsFunc(r.Nodes, func(n partition.Node) bool {
 		return n.Name != c.Name && n.State == partition.Up && !n.Drain &&

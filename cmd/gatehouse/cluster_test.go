@@ -24,7 +24,7 @@ type clusterRows struct {
 
 func newClusterRows(t *testing.T) *clusterRows {
 	t.Helper()
-	c := &clusterRows{url: pgtest.Start(t)}
+	c := &clusterRows{url: pgtest.Migrated(t)}
 	var err error
 	c.Store, err = sqlstore.Open(t.Context(), sqlstore.Config{URL: c.url, Migrate: true,
 		KeyFiles: []string{pgtest.KeyFile(t)}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})

@@ -181,6 +181,27 @@ func TestDefaultsThatDependOnTheProvider(t *testing.T) {
 	}
 }
 
+func TestDefaultsThatDependOnAgents(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		env                    []string
+		metadata, registration string
+	}{
+		{nil, "off", "off"},
+		{[]string{"GATEHOUSE_AGENTS=on"}, "on", "open"},
+		{[]string{"GATEHOUSE_AGENTS=on", "GATEHOUSE_REGISTRATION=off"}, "on", "off"},
+		{[]string{"GATEHOUSE_AGENTS=on", "GATEHOUSE_CLIENT_ID_METADATA=off"}, "off", "open"},
+		{[]string{"GATEHOUSE_REGISTRATION=open"}, "off", "open"},
+	} {
+		got := printed(t, test.env)
+		metadata, registration := got["client-id-metadata"].Value, got["registration"].Value
+		if metadata != test.metadata || registration != test.registration {
+			t.Errorf("%q: got %s and %s, want %s and %s", test.env, metadata, registration,
+				test.metadata, test.registration)
+		}
+	}
+}
+
 func TestEverySettingHasAVariableAndIsPrinted(t *testing.T) {
 	t.Parallel()
 	rows := printed(t, nil)
@@ -246,10 +267,28 @@ func TestWrongSettings(t *testing.T) {
 			[]string{"IP_MMDB", cert}},
 		{"missing mapping", []string{"IP_MMDB_MAP=/no/such.yaml"}, nil,
 			[]string{"IP_MMDB_MAP", "/no/such.yaml"}},
+		{"updates of nothing", []string{"IP_MMDB_UPDATE=" + cert}, nil, []string{"IP_MMDB_UPDATE", cert}},
 		{"mapping of no use", []string{"IP_MMDB_MAP=" + cert}, nil,
 			[]string{"IP_MMDB_MAP", cert, "country_code: geo.cc"}},
 		{"language of names", []string{"IP_MMDB_LANGUAGE=German"}, nil,
 			[]string{"IP_MMDB_LANGUAGE", `"German"`, "pt-BR"}},
+		{"missing logo", []string{"GATEHOUSE_SERVICE_LOGO=/no/such.svg"}, nil,
+			[]string{"GATEHOUSE_SERVICE_LOGO", "/no/such.svg", "that the server can read"}},
+		{"logo without end", nil, []string{"--service-logo=/dev/zero"},
+			[]string{"--service-logo", "more than 64 KB: make the picture smaller"}},
+		{"logo with a script", nil, []string{"--service-logo", write(t, "a.svg", "<svg><script/></svg>")},
+			[]string{"--service-logo", "without scripts"}},
+		{"SVG in mails", nil, []string{"--service-logo-mail", write(t, "a.svg", "<svg/>")},
+			[]string{"--service-logo-mail", "must be a PNG"}},
+		{"pale colour", []string{"GATEHOUSE_SERVICE_COLOR=#ffcc00"}, nil,
+			[]string{"GATEHOUSE_SERVICE_COLOR", "#ffcc00", "the nearest good colour is #876c00"}},
+		{"long name", nil, []string{"--service-name", strings.Repeat("x", 41)},
+			[]string{"--service-name", "at most 40 characters"}},
+		{"support by phone", nil, []string{"--support-url=tel:110"},
+			[]string{"--support-url", "mailto:"}},
+		{"terms in the clear", nil, []string{"--terms-url=http://h/"}, []string{"--terms-url", "https"}},
+		{"privacy in a script", nil, []string{"--privacy-url=javascript:x"},
+			[]string{"--privacy-url", "https"}},
 		{"ptr", []string{"GATEHOUSE_PTR=dns"}, nil,
 			[]string{"GATEHOUSE_PTR", `"dns"`, "off, system or"}},
 		{"ptr port", nil, []string{"--ptr=127.0.0.1:0"}, []string{"--ptr", "127.0.0.1:0"}},

@@ -3,23 +3,21 @@ package main
 import (
 	"flag"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 var crashes = flag.Int("crashes", 3, "how often TestCrash kills a server on each database; TestCacheFileOutlivesKills kills twice as many")
 
-// databases returns the URL of an empty database of each kind.
+// databases returns the URL of a database of each kind, without rows.
 var databases = map[string]func(*testing.T) string{
-	"SQLite": func(t *testing.T) string {
-		return "sqlite:" + filepath.Join(t.TempDir(), "g.db")
-	},
-	"PostgreSQL": func(t *testing.T) string { return pgtest.Start(t) },
+	"SQLite":     func(t *testing.T) string { return sqlitetest.URL(t) },
+	"PostgreSQL": func(t *testing.T) string { return pgtest.Migrated(t) },
 }
 
 // TestCrash kills a server under load at a random moment and starts another on its database. All

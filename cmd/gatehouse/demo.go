@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"gatehouse/cmd/gatehouse/bulk"
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/sim"
@@ -50,7 +50,7 @@ func (c *demoCommand) Run(p *program) (err error) {
 		lookups.Simulator.Settings.Tier = sim.Tier(c.SimTier)
 		lookups.SimulatorListen = string(c.SimListen)
 	}
-	return p.serve(config, func(s *stack.Stack) error {
+	return p.serve(config, "", func(s *stack.Stack) error {
 		return announce(p.ctx, s, c.Dir, p.stdout)
 	})
 }
@@ -93,7 +93,7 @@ func lockFolder(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("demo folder: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := bulk.Lock(lock, "folder"); err != nil {
 		return nil, errors.Join(fmt.Errorf("--dir %q: another demo runs in this folder", dir),
 			lock.Close())
 	}

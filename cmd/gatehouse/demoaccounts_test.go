@@ -118,7 +118,7 @@ func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 		}, []string{"disabled", "phone was disabled"}, true},
 		{"users gone", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
 			for _, id := range []int64{f.User.ID, f.PhoneUser.ID} {
-				if err := s.DeleteUser(t.Context(), id); err != nil {
+				if err := s.DeleteUser(t.Context(), id, [32]byte{}); err != nil {
 					t.Fatal(err)
 				}
 			}

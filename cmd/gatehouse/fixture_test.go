@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // fixture is a database with a user, a client with all grants and an operator, and one server on it
@@ -35,12 +36,13 @@ type fixture struct {
 	base, admin string
 }
 
-// databaseEnv returns the variables of a server on that database. PostgreSQL needs a key file.
+// databaseEnv returns the variables of a server on that database. PostgreSQL needs a key file, that
+// of pgtest.Migrated.
 func databaseEnv(t *testing.T, url string) []string {
 	t.Helper()
 	env := []string{"GATEHOUSE_DATABASE_URL=" + url}
 	if !strings.HasPrefix(url, "sqlite:") {
-		env = append(env, "GATEHOUSE_KEY_FILE="+newKeyFile(t))
+		env = append(env, "GATEHOUSE_KEY_FILE="+pgtest.KeyFile(t))
 	}
 	return env
 }
@@ -161,6 +163,20 @@ func (s *fixture) redemption(code string) url.Values {
 
 func (s *fixture) rotation(token string) url.Values {
 	return s.asClient("grant_type", "refresh_token", "refresh_token", token)
+}
+
+// tokens issues tokens for another code.
+func (s *fixture) tokens(t *testing.T) reply {
+	t.Helper()
+	code, err := s.browser.code(s.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.ask("/oauth/token", s.redemption(code))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // manage makes a call to the admin API.

@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // failsOnce checks that a command exits with that code and one line on stderr that has all parts.
@@ -137,7 +140,7 @@ func TestUnusableKeyFileOfADemo(t *testing.T) {
 
 func TestKeyFileOfPostgreSQLMustBeGiven(t *testing.T) {
 	t.Parallel()
-	env := []string{"GATEHOUSE_DATABASE_URL=" + databases["PostgreSQL"](t)}
+	env := []string{"GATEHOUSE_DATABASE_URL=" + pgtest.Start(t)}
 	failsOnce(t, "init", runOnce(t, env, "init"), exitUsage, "--key-file: ", "umask 077")
 	missing := filepath.Join(t.TempDir(), "no.key")
 	failsOnce(t, "init", runOnce(t, append(env, "GATEHOUSE_KEY_FILE="+missing), "init"), exitUsage,
@@ -200,7 +203,7 @@ func (s *fixture) keyFileOf(t *testing.T) string {
 // time.
 func TestRewrapOnARunningServer(t *testing.T) {
 	t.Parallel()
-	database := filepath.Join(t.TempDir(), "g.db")
+	database := sqlitetest.File(t)
 	s := newFixture(t, "sqlite:"+database)
 	old, fresh := database+".key", newKeyFile(t)
 	before := s.tokens(t).AccessToken
@@ -236,7 +239,7 @@ func TestRewrapOnARunningServer(t *testing.T) {
 // until the keys are dropped.
 func TestRestoredDatabase(t *testing.T) {
 	t.Parallel()
-	database := filepath.Join(t.TempDir(), "g.db")
+	database := sqlitetest.File(t)
 	s := newFixture(t, "sqlite:"+database)
 	granted := s.tokens(t)
 	s.end(t)
@@ -272,26 +275,9 @@ func TestRestoredDatabase(t *testing.T) {
 	s.wantProfile(t, "with the refresh token", fresh.AccessToken, http.StatusOK)
 }
 
-// TestStolenDatabase starts a server on a copy of a database without its key file.
-func TestStolenDatabase(t *testing.T) {
-	t.Parallel()
-	database := filepath.Join(t.TempDir(), "g.db")
-	s := newFixture(t, "sqlite:"+database)
-	s.end(t)
-	content, err := os.ReadFile(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := write(t, "g.db", string(content))
-	serve := append([]string{"serve", "--database-url=sqlite:" + copied}, anyPorts...)
-	failsOnce(t, "without a key file", runOnce(t, nil, serve...), exitUsage, "does not exist")
-	failsOnce(t, "with a made-up one", runOnce(t, nil, append(serve, "--key-file="+newKeyFile(t))...),
-		exitUsage, "is not the key file of this database")
-}
-
 func TestRotationThatDropsKeys(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
+	s := newFixture(t, sqlitetest.URL(t))
 	granted := s.tokens(t)
 	failsOnce(t, "--yes alone", s.operate(t, "keys", "rotate", "--yes"), exitUsage, "--now")
 	failsOnce(t, "a purpose", s.operate(t, "keys", "rotate", "--purpose=x"), exitUsage,

@@ -25,7 +25,7 @@ type lookupCommand struct {
 	Queries []string `arg:"" optional:"" name:"query" placeholder:"QUERY" help:"Addresses and domains, or - for stdin, which is also read if there are neither queries nor a file."`
 
 	Files    []string `name:"file" short:"f" sep:"none" group:"input" placeholder:"FILE" help:"Read queries from this file; gzip and zstd are decompressed. Repeatable, and may be a pattern such as 'logs/*.gz'; the files are read in this order."`
-	Column   string   `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1. CSV may have semicolons."`
+	Columns  []string `name:"column" short:"c" sep:"none" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1. CSV may have semicolons. Repeatable: then fields have the name of their column before theirs."`
 	NoHeader bool     `name:"no-header" group:"input" help:"The first row of the CSV or TSV is data, and no header is written."`
 	Field    string   `name:"field" group:"input" placeholder:"PATH" help:"The input has a JSON object a line, and this field has the query, such as client.ip."`
 	Extract  bool     `name:"extract" group:"input" help:"Find every address in a text, such as an access log. The output has a row for each."`
@@ -34,7 +34,7 @@ type lookupCommand struct {
 	Delimiter string `name:"delimiter" group:"input" placeholder:"CHARACTER" help:"What separates the cells of CSV, such as | or ;."`
 
 	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix, or with other names, such as country=geo_country. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
-	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv or table. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
+	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table parquet" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv, table or parquet. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
 	CSVSafe   bool     `name:"csv-safe" group:"output" help:"Write a single quote before cells that begin with =, +, - or @ and are no numbers: spreadsheets take them for formulas."`
 	Output    string   `name:"output" short:"o" group:"output" placeholder:"FILE" help:"Write to this file instead of stdout."`
 	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
@@ -69,8 +69,10 @@ func (*lookupCommand) Help() string {
 		"which is no failure.\n\nExamples:\n\n" +
 		"    gatehouse lookup 8.8.8.8 example.com\n" +
 		"    gatehouse lookup --file visitors.csv --column ip --fields country,city,as > out.csv\n" +
+		"    gatehouse lookup --file flows.csv --column source --column target --fields country\n" +
 		"    gatehouse lookup --file events.ndjson.gz --field client.ip --output out.ndjson --resume state\n" +
 		"    gatehouse lookup --file access.log --extract --summarize\n" +
+		"    gatehouse lookup --file visitors.csv --column ip --format parquet --output out.parquet\n" +
 		"    gatehouse lookup --mmdb City.mmdb,ASN.mmdb --file addresses.txt --format csv"
 }
 
@@ -117,7 +119,7 @@ func (c *lookupCommand) check(p *program) error {
 		}
 	}
 	kinds := 0
-	for _, given := range []bool{c.Column != "" || c.NoHeader && c.Field == "" && !c.Extract,
+	for _, given := range []bool{len(c.Columns) > 0 || c.NoHeader && c.Field == "" && !c.Extract,
 		c.Field != "", c.Extract} {
 		if given {
 			kinds++
@@ -132,7 +134,7 @@ func (c *lookupCommand) check(p *program) error {
 		return usagef("give one of --column, --field and --extract")
 	case kinds > 0 && len(c.Queries) > 0:
 		return usagef("--column, --field and --extract are for files and stdin")
-	case c.NoHeader && c.Column == "":
+	case c.NoHeader && len(c.Columns) == 0:
 		return usagef("--no-header needs --column with a number")
 	case len(c.MMDB) > 0 && (c.Server != "" || c.APIKey != "" || c.APIKeyFile != ""):
 		return usagef("--mmdb asks no server: leave out --server and --api-key")
@@ -146,11 +148,17 @@ func (c *lookupCommand) check(p *program) error {
 		return usagef("give either --fail-fast or --max-errors")
 	case c.KeepLines && (!c.Extract || c.Summarize):
 		return usagef("--keep-lines is for rows of --extract")
-	case c.Delimiter != "" && c.Column == "":
+	case c.Delimiter != "" && len(c.Columns) == 0:
 		return usagef("--delimiter needs --column")
 	case c.Delimiter != "" && (len(c.Delimiter) > 1 || strings.Contains("\"\r\n", c.Delimiter) ||
 		c.Delimiter[0] >= 0x80):
 		return usagef("--delimiter must be one ASCII character, no quote and no line end")
+	case c.Format == "parquet" && c.Resume != "":
+		return usagef("--resume does not go with --format parquet, whose end describes all of the file: write" +
+			" ndjson or csv, and convert it, as duckdb -c \"COPY (FROM 'FILE') TO 'FILE.parquet'\" does")
+	case c.Format == "parquet" && (c.CSVSafe || c.NoHeader):
+		return usagef("--csv-safe and --no-header do not go with --format parquet: its columns have names" +
+			" and types")
 	case c.NewData && c.Resume == "":
 		return usagef("--allow-new-data is for --resume")
 	case c.Resume != "" && !hasFile:
@@ -164,8 +172,8 @@ func (c *lookupCommand) check(p *program) error {
 	return nil
 }
 
-// findFiles replaces patterns by the files that they match, in the order of their names. A name of a
-// file is no pattern.
+// findFiles replaces patterns by the files that they match, in the order of their names. A name of
+// a file is no pattern.
 func (c *lookupCommand) findFiles() error {
 	var all []string
 	for _, name := range c.Files {
@@ -249,7 +257,7 @@ func (c *lookupCommand) layout(in *bulk.Input, file string) (bulk.Layout, error)
 		name = strings.TrimSuffix(name, packed)
 	}
 	extension := filepath.Ext(name)
-	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field,
+	l := bulk.Layout{Kind: bulk.Lines, Columns: c.Columns, NoHeader: c.NoHeader, Field: c.Field,
 		KeepLines: c.KeepLines}
 	separator := in.Separator("\t,;")
 	if extension == ".csv" {
@@ -262,11 +270,11 @@ func (c *lookupCommand) layout(in *bulk.Input, file string) (bulk.Layout, error)
 		return l, usagef("the input is an array of JSON: make it an object a line, as jq -c '.[]' does")
 	case c.Field != "":
 		l.Kind = bulk.Objects
-	case c.Column != "" && c.Delimiter != "" && c.Delimiter != "\t":
+	case len(c.Columns) > 0 && c.Delimiter != "" && c.Delimiter != "\t":
 		l.Kind, l.Separator = bulk.Commas, c.Delimiter[0]
-	case c.Column != "" && (c.Delimiter != "" || extension == ".tsv" || extension == ".tab" || separator == '\t'):
+	case len(c.Columns) > 0 && (c.Delimiter != "" || extension == ".tsv" || extension == ".tab" || separator == '\t'):
 		l.Kind = bulk.Tabs
-	case c.Column != "":
+	case len(c.Columns) > 0:
 		l.Kind = bulk.Commas
 		if separator == ';' {
 			l.Separator = ';'
@@ -365,6 +373,8 @@ type lookupJob struct {
 	layout bulk.Layout
 	output io.Writer
 	began  time.Time
+
+	complete func() error // writes the end of an output that has one; nil = it has none
 }
 
 // open opens the input with a number.
@@ -425,6 +435,10 @@ func (j *lookupJob) run() error {
 		err = state.Finish()
 	case err == nil && j.Summarize:
 		err = j.summarize(summary)
+	case err == nil && j.complete != nil:
+		err = j.complete()
+	case j.complete != nil:
+		fmt.Fprintln(j.p.stderr, "gatehouse: the Parquet file has no end: no program can read it")
 	}
 	return j.report(end, from.Rows, time.Since(j.began), err, "")
 }
@@ -453,9 +467,9 @@ func (j *lookupJob) runInput(config bulk.Config, state *bulk.State, number int,
 	var header *bulk.HeaderError
 	switch {
 	case errors.As(err, &header) && len(j.Files) > 0:
-		err = fmt.Errorf("--column %q: %s: %w", j.Column, j.name(number), header)
+		err = fmt.Errorf("--column: %s: %w", j.name(number), header)
 	case errors.As(err, &header):
-		err = fmt.Errorf("--column %q: %w", j.Column, header)
+		err = fmt.Errorf("--column: %w", header)
 	case err == nil && state != nil:
 		err = state.Save(end, true)
 	}
@@ -471,11 +485,21 @@ func (j *lookupJob) plan(config *bulk.Config, format string) (err error) {
 			fields = []string{"country", "city", "as"} // for 80 columns
 		}
 	}
+	if format == "parquet" {
+		if isTerminal(j.output) {
+			return usagef("--format parquet is not for a terminal: give --output FILE")
+		}
+		shape = bulk.CSV
+	}
 	if config.Plan, err = bulk.NewPlan(shape, fields, j.layout.Kind); err != nil {
 		return usagef("--fields: %v", err)
 	}
 	config.Plan.Safe, config.Plan.Comma = j.CSVSafe, j.layout.Separator
-	if format != "table" && isTerminal(j.output) {
+	switch {
+	case format == "parquet":
+		rows := bulk.NewParquet(j.output, config.Plan, j.layout)
+		config.Output, j.complete = rows, rows.Close
+	case format != "table" && isTerminal(j.output):
 		config.Output = terminalWriter{j.output}
 	}
 	return nil
@@ -551,7 +575,7 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 		return nil, nil
 	}
 	command := map[string]string{
-		"--output": j.Output, "--column": j.Column, "--field": j.Field,
+		"--output": j.Output, "--column": strings.Join(j.Columns, "\n"), "--field": j.Field,
 		"--no-header": strconv.FormatBool(j.NoHeader), "--extract": strconv.FormatBool(j.Extract),
 		"--keep-lines": strconv.FormatBool(j.KeepLines), "--delimiter": j.Delimiter,
 		"--csv-safe": strconv.FormatBool(j.CSVSafe), "--mmdb-map": j.MMDBMap.path,

@@ -93,6 +93,15 @@ func TestLookupWithFiles(t *testing.T) {
 		{"--keep-lines 8.8.8.8", 2, "", "--extract"},
 		{"--file " + pipes + " --column ip --delimiter | --fields city=geo_city,country=geo|country", 0,
 			"id|ip|geo_city|\"geo|country\"|error\n1|8.8.8.8|Honolulu|United States|\n", ""},
+		{"--file " + pipes + " -c 2 -c id --delimiter | --fields city", 3,
+			"id|ip|ip_city|ip_error|id_city|id_error\n1|8.8.8.8|Honolulu|||invalid_query\n", "1 row, 1 failed"},
+		{"--file " + pipes + " -c 2 -c id --delimiter | --summarize --format json", 3, `{"rows":2,"failed":1,"countries":[` +
+			`{"name":"US","rows":1}],"as":[{"name":"","rows":1}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
+			`"errors":[{"name":"invalid_query","reason":"malformed","rows":1}]}` + "\n", ""},
+		{"--file " + pipes + " -c 2 -c ip --delimiter |", 2, "", "given already"},
+		{"8.8.8.8 --format parquet --resume state", 2, "", "convert it, as duckdb"},
+		{"--file " + pipes + " --no-header -c 2 --format parquet", 2, "", "have names and types"},
+		{"x 8.8.8.8 --fail-fast --format parquet --output " + out + ".parquet", 3, "", "no program can read it"},
 		{"8.8.8.8 --fields country=error", 2, "", "cannot be renamed"},
 		{"8.8.8.8 --fields country=a,city=a", 2, "", "two fields"},
 		{input, 2, "", "use --file " + input},
@@ -153,6 +162,32 @@ func TestLookupAsksServer(t *testing.T) {
 	got = runOnce(t, nil, "lookup", "8.8.8.8", "--server", "127.0.0.1:8080")
 	if got.code != exitUsage || !strings.Contains(got.stderr, "such as https://") {
 		t.Errorf("got %+v with an address that is no URL, want code 2 and an example", got)
+	}
+}
+
+// TestLookupOfDamagedRecord expects a row at once, from a server and from files, though an answer
+// of a server with this code is asked for again otherwise.
+func TestLookupOfDamagedRecord(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "damaged.mmdb")
+	mmdbtest.WriteCity(t, database, map[string]geo.Location{"8.8.8.0/24": {City: "not a city"},
+		"9.9.9.0/24": {City: "Berlin"}})
+	text, err := os.ReadFile(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[bytes.Index(text, []byte("not a city"))-1] = 0x38 // a pointer to behind the end
+	if err := os.WriteFile(database, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, append([]string{"serve", "--ip-provider=mmdb", "--ip-mmdb", database, "--roles=geo"}, anyPorts...)...)
+	listen, _ := p.ready(t)
+	for _, source := range []string{"--server=http://" + listen, "--mmdb=" + database} {
+		got := runOnce(t, nil, "lookup", source, "8.8.8.8", "9.9.9.9", "--fields", "city,message", "--format", "csv")
+		if got.code != exitSomeFailed || got.stdout != "query,city,message,error\n8.8.8.8,,"+geo.DamagedMessage+
+			",provider_unreachable\n9.9.9.9,Berlin,,\n" {
+			t.Errorf("%s: got %+v, want a row about the damaged record", source, got)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"gatehouse/cmd/gatehouse/bulk"
 )
@@ -73,8 +73,8 @@ func showProgress(p *program, config *bulk.Config) (stop func()) {
 // columns returns the width of a terminal, or 80 if that is not known.
 func columns(terminal io.Writer) int {
 	if f, ok := terminal.(*os.File); ok {
-		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
-			return int(size.Col)
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
 		}
 	}
 	return 80

@@ -38,8 +38,13 @@ type commands struct {
 	Init     initCommand     `cmd:"" group:"serve" help:"Prepare the database and create the first operator client."`
 	Config   configCommand   `cmd:"" group:"serve" help:"Print every setting with its value and its source."`
 	Version  versionCommand  `cmd:"" group:"serve" help:"Print the version."`
+	Licenses licensesCommand `cmd:"" group:"serve" help:"Print the licenses of the program and of all that it consists of."`
+	Health   healthCommand   `cmd:"" group:"serve" help:"Ask a running server whether it is ready."`
 	Client   clientCommand   `cmd:"" group:"apps" set:"id=The client_id." help:"Manage client applications."`
 	Resource resourceCommand `cmd:"" group:"apps" help:"Manage APIs that take access tokens of this service."`
+	Apply    applyCommand    `cmd:"" group:"apps" help:"Make clients and resources those that files describe."`
+	Export   exportCommand   `cmd:"" group:"apps" help:"Print clients and resources as such files."`
+	Secret   secretCommand   `cmd:"" group:"apps" help:"Make a client secret for such files."`
 	User     userCommand     `cmd:"" group:"apps" set:"id=The user's id, a number." help:"Manage users."`
 	Audit    auditCommand    `cmd:"" group:"apps" help:"Print the audit trail: who did what."`
 	Lookup   lookupCommand   `cmd:"" group:"lookups" help:"Look up addresses and domains, one or files of millions."`

@@ -166,7 +166,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 // remoteCommands call a running server.
 var remoteCommands = [][]string{
 	{"client", "create"}, {"client", "list"}, {"client", "show"}, {"client", "update"},
-	{"client", "approve"}, {"client", "unapprove"},
+	{"client", "approve"}, {"client", "unapprove"}, {"client", "verify"}, {"client", "unverify"},
 	{"client", "rotate-secret"}, {"client", "revoke-secret"}, {"client", "disable"},
 	{"client", "enable"}, {"client", "delete"},
 	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"},

@@ -9,7 +9,8 @@ import (
 )
 
 type mmdbCommand struct {
-	Show mmdbShow `cmd:"" help:"Print three records of a file and what each member became."`
+	Show   mmdbShow   `cmd:"" help:"Print three records of a file and what each member became."`
+	Update mmdbUpdate `cmd:"" help:"Download database files that have changed."`
 }
 
 // shownRecords is how many records gatehouse mmdb show prints.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // startDemo runs a demo and returns the folder above its own, in which commands can use
@@ -554,7 +555,7 @@ func TestReadOnlyDatabaseIsNamed(t *testing.T) {
 // TestSessionsAtTheCommandLine lists the sessions of a person, and ends one.
 func TestSessionsAtTheCommandLine(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
+	s := newFixture(t, sqlitetest.URL(t))
 	env := s.operatorEnv()
 	type session struct {
 		ID      string
@@ -577,5 +578,25 @@ func TestSessionsAtTheCommandLine(t *testing.T) {
 	}
 	if left := decode[[]session](t, runOnce(t, env, "user", "sessions", "1", "--json")); len(left) != 0 {
 		t.Errorf("got %+v, want none", left)
+	}
+}
+
+// TestHealth: the command says whether a server is ready.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	_, demo := startDemo(t)
+	for _, args := range [][]string{{}, {"--live"}} {
+		got := runOnce(t, []string{"GATEHOUSE_ADMIN_URL=" + demo.AdminURL}, append([]string{"health"}, args...)...)
+		if got.code != exitDone || got.stdout == "" {
+			t.Errorf("health %q: got code %d, stdout %q, stderr %q, want 0", args, got.code, got.stdout, got.stderr)
+		}
+	}
+	got := runOnce(t, nil, "health", "--admin-url", demo.BaseURL+"/nowhere")
+	if got.code != exitFailed || !strings.Contains(got.stderr, "is not ready: ") {
+		t.Errorf("another address: got code %d, stderr %q, want 1 and why", got.code, got.stderr)
+	}
+	got = runOnce(t, []string{"GATEHOUSE_ADMIN_LISTEN=127.0.0.1:9"}, "health")
+	if got.code != exitFailed || !strings.Contains(got.stderr, "reach the server at http://127.0.0.1:9: ") {
+		t.Errorf("no server: got code %d, stderr %q, want 1 and its address", got.code, got.stderr)
 	}
 }

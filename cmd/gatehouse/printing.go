@@ -69,6 +69,9 @@ func cell(value any) string {
 		}
 		var parts []string
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(value))) {
+			if name == "hash" { // of a secret: it says nothing to people
+				continue
+			}
 			parts = append(parts, cell(value[name]))
 		}
 		return strings.Join(parts, " ")

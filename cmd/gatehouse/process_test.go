@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // process is a gatehouse in a process of its own.
@@ -42,7 +44,7 @@ func startTo(t *testing.T, stderr *os.File, env []string, args ...string) *proce
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newLines(), stderr: newLines(),
 		ended: make(chan struct{})}
-	p.cmd.Dir = t.TempDir() // for the default database
+	p.cmd.Dir = filepath.Dir(sqlitetest.File(t)) // has the default database
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(slices.Clone(environ), env...), p.stdout,
 		p.stderr
 	if stderr != nil {

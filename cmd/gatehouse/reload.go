@@ -10,10 +10,10 @@ import (
 	"gatehouse/cmd/stack"
 )
 
-// reloader returns a function that reads the settings file, the certificates and the API keys of
-// lookups again. The log level changes at once. The function logs which other settings have changed,
+// reloader returns a function that reads the settings file, the certificates, the API keys of
+// lookups and the files in the folder declare again. The log level changes at once. The function logs which other settings have changed,
 // which need a restart.
-func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
+func (p *program) reloader(s *stack.Stack, declare string) (reload func(), err error) {
 	before, _, err := p.values()
 	if err != nil {
 		return nil, err
@@ -23,6 +23,11 @@ func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
 		if s.LookupKeys != nil {
 			if err := s.LookupKeys.Reload(); err != nil {
 				s.Logger.Warn("SIGHUP: the API keys stay as they were", "cause", err)
+			}
+		}
+		if declare != "" {
+			if err := p.declare(p.ctx, s, declare); err != nil {
+				s.Logger.Warn("SIGHUP: what is declared stays as it was", "cause", err)
 			}
 		}
 		after, wrong, err := p.values()

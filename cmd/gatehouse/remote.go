@@ -15,13 +15,18 @@ import (
 	"time"
 )
 
+// adminSettings say where the admin listener is, and how both sides prove who they are.
+type adminSettings struct {
+	AdminURL   string `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (default: admin-listen of the settings file or the environment, else http://127.0.0.1:8081)."`
+	CA         string `name:"ca" variable:"GATEHOUSE_CA" group:"remote" placeholder:"FILE" help:"Certificates, PEM, that the server's certificate may be signed by (default: those of the system)."`
+	ClientCert string `name:"client-cert" variable:"GATEHOUSE_CLIENT_CERT" group:"remote" placeholder:"FILE" help:"Certificate to show to the server, PEM."`
+	ClientKey  string `name:"client-key" variable:"GATEHOUSE_CLIENT_KEY" group:"remote" placeholder:"FILE" help:"Private key of that certificate, PEM."`
+}
+
 // remoteSettings say where the admin API is, and which client calls it.
 type remoteSettings struct {
-	AdminURL         string     `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (default: admin-listen of the settings file or the environment, else http://127.0.0.1:8081)."`
+	adminSettings
 	ClientID         string     `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"Operator client; gatehouse init creates the first."`
-	CA               string     `name:"ca" variable:"GATEHOUSE_CA" group:"remote" placeholder:"FILE" help:"Certificates, PEM, that the server's certificate may be signed by (default: those of the system)."`
-	ClientCert       string     `name:"client-cert" variable:"GATEHOUSE_CLIENT_CERT" group:"remote" placeholder:"FILE" help:"Certificate to show to the server, PEM."`
-	ClientKey        string     `name:"client-key" variable:"GATEHOUSE_CLIENT_KEY" group:"remote" placeholder:"FILE" help:"Private key of that certificate, PEM."`
 	ClientSecret     secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Secret of the operator client. Other users of this machine can see flags: use the variable or the file."`
 	ClientSecretFile secretFile `name:"client-secret-file" variable:"GATEHOUSE_CLIENT_SECRET_FILE" group:"remote" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
 }
@@ -73,15 +78,12 @@ func (f *remoteFlags) connect(p *program) (*remote, error) {
 		return nil, refuse("client-secret", "", "must be given, best in GATEHOUSE_CLIENT_SECRET"+
 			" (gatehouse init creates the first operator)")
 	}
-	secure, err := f.tls()
+	admin, err := f.site(p)
 	if err != nil {
 		return nil, err
 	}
-	base, err := newSite("base-url", first(f.BaseURL, p.resolver.serverURL("", defaultListen)), secure)
-	if err != nil {
-		return nil, err
-	}
-	admin, err := newSite("admin-url", first(f.AdminURL, p.resolver.serverURL("admin-", defaultAdminListen)), secure)
+	base, err := newSite("base-url", first(f.BaseURL, p.resolver.serverURL("", defaultListen)),
+		admin.secure)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +121,18 @@ func (r *resolver) serverURL(prefix, fallback string) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
+// site returns the admin listener.
+func (f *adminSettings) site(p *program) (*site, error) {
+	secure, err := f.tls()
+	if err != nil {
+		return nil, err
+	}
+	return newSite("admin-url",
+		first(f.AdminURL, p.resolver.serverURL("admin-", defaultAdminListen)), secure)
+}
+
 // tls returns how servers are checked, and what they are shown.
-func (f *remoteFlags) tls() (*tls.Config, error) {
+func (f *adminSettings) tls() (*tls.Config, error) {
 	var c tls.Config
 	if f.CA != "" {
 		var err error
@@ -145,6 +157,7 @@ func (f *remoteFlags) tls() (*tls.Config, error) {
 type site struct {
 	url    string // without a slash at the end
 	shown  string // as it was given
+	secure *tls.Config
 	client *http.Client
 }
 
@@ -153,7 +166,7 @@ type site struct {
 func newSite(setting, address string, secure *tls.Config) (*site, error) {
 	address = strings.TrimSuffix(address, "/")
 	transport := &http.Transport{TLSClientConfig: secure}
-	s := &site{url: address, shown: redactURL(address), client: &http.Client{
+	s := &site{url: address, shown: redactURL(address), secure: secure, client: &http.Client{
 		Transport: transport, Timeout: remoteTimeout,
 		CheckRedirect: func(*http.Request,
 			[]*http.Request) error {
@@ -180,8 +193,19 @@ func newSite(setting, address string, secure *tls.Config) (*site, error) {
 }
 
 // call sends body to path of the admin API and returns the JSON of the response. Either may be nil
-// = none.
+// = none. A long command needs more than one access token.
 func (r *remote) call(method, path string, body any) (json.RawMessage, error) {
+	fresh := r.token == ""
+	response, err := r.callOnce(method, path, body)
+	var status *statusError
+	if !fresh && errors.As(err, &status) && status.status == http.StatusUnauthorized {
+		r.token = ""
+		return r.callOnce(method, path, body)
+	}
+	return response, err
+}
+
+func (r *remote) callOnce(method, path string, body any) (json.RawMessage, error) {
 	if err := r.authenticate(); err != nil {
 		return nil, err
 	}

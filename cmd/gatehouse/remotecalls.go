@@ -110,14 +110,24 @@ func member(heading, name string) column {
 }
 
 // list prints all records of a collection, page by page. member is the name of the list in a
-// response.
-func (r *remote) list(path, member string, columns []column) error {
-	return r.listIf(path, member, columns, "")
+// response. With by, it prints those whose member of that name is above 0, the highest first.
+func (r *remote) list(path, member string, columns []column, by string) error {
+	var all []json.RawMessage
+	err := r.pages(path, member, func(record json.RawMessage) error {
+		all = append(all, record)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if by != "" {
+		all = highest(all, by)
+	}
+	return r.printList(all, columns)
 }
 
-// listIf is list for the records whose member by is above 0, the highest first; "" = all.
-func (r *remote) listIf(path, member string, columns []column, by string) error {
-	var all []json.RawMessage
+// pages calls do for each record of a collection. member is the name of the list in a response.
+func (r *remote) pages(path, member string, do func(json.RawMessage) error) error {
 	after := ""
 	for {
 		response, err := r.call(http.MethodGet,
@@ -131,20 +141,19 @@ func (r *remote) listIf(path, member string, columns []column, by string) error 
 		}
 		var records []json.RawMessage
 		var next string
-		if err := json.Unmarshal(page[member], &records); err != nil {
+		err = errors.Join(json.Unmarshal(page[member], &records), json.Unmarshal(page["next"], &next))
+		if err != nil {
 			return fmt.Errorf("read list: %w", err)
 		}
-		if err := json.Unmarshal(page["next"], &next); err != nil {
-			return fmt.Errorf("read list: %w", err)
-		}
-		all = append(all, records...)
-		switch next {
-		case "":
-			if by != "" {
-				all = highest(all, by)
+		for _, record := range records {
+			if err := do(record); err != nil {
+				return err
 			}
-			return r.printList(all, columns)
-		case after:
+		}
+		if next == "" {
+			return nil
+		}
+		if next == after {
 			return errors.New("read list: the next page is the same page")
 		}
 		after = next

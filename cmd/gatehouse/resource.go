@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // resourceCommand is gatehouse resource.
@@ -26,18 +27,35 @@ const pathResources = "/admin/v1/resources"
 type resourceCreate struct {
 	remoteFlags
 	URI   string   `name:"uri" required:"" placeholder:"URI" help:"URI that clients send as resource: https, or http on this machine. It is the audience of its tokens."`
-	Scope []string `name:"scope" sep:"none" placeholder:"SCOPE" help:"Scope that only this resource has. May be repeated."`
+	Name  string   `name:"name" placeholder:"NAME" help:"What people read in place of the URI."`
+	Scope []string `name:"scope" sep:"none" placeholder:"SCOPE[=TEXT]" help:"Scope that only this resource has, and what people read of it (default: the scope). May be repeated."`
 }
 
 // Help is shown by gatehouse resource create --help.
 func (*resourceCreate) Help() string {
-	return "Example:\n\n    gatehouse resource create --demo ./gatehouse-demo --uri https://notes.example/v2 --scope notes:read --scope notes:write"
+	return "Example:\n\n    gatehouse resource create --demo ./gatehouse-demo --uri https://notes.example/v2 --name Notes --scope \"notes:read=Read your notes\" --scope notes:write"
 }
 
 // Run registers a resource.
 func (c *resourceCreate) Run(p *program) error {
 	body := map[string]any{"uri": c.URI}
-	setWords(body, "scopes", c.Scope)
+	var scopes []string
+	texts := map[string]string{}
+	for _, scope := range c.Scope {
+		name, text, described := strings.Cut(scope, "=")
+		if !described {
+			scopes = append(scopes, strings.Fields(scope)...)
+			continue
+		}
+		scopes, texts[name] = append(scopes, name), text
+	}
+	setList(body, "scopes", scopes)
+	if c.Name != "" {
+		body["name"] = c.Name
+	}
+	if len(texts) > 0 {
+		body["scope_texts"] = texts
+	}
 	return c.act(p, http.MethodPost, pathResources, body)
 }
 
@@ -55,8 +73,8 @@ func (c *resourceList) Run(p *program) error {
 		return err
 	}
 	return r.list(pathResources, "resources", []column{
-		member("NUMBER", "number"), member("URI", "uri"), member("SCOPES", "scopes"),
-	})
+		member("NUMBER", "number"), member("URI", "uri"), member("NAME", "name"), member("SCOPES", "scopes"),
+	}, "")
 }
 
 // resourceArg names a resource.
@@ -139,7 +157,9 @@ func (r *remote) showResource(response json.RawMessage) error {
 	var shown struct {
 		Number      int             `json:"number"`
 		URI         string          `json:"uri"`
+		Name        string          `json:"name,omitempty"`
 		Scopes      []string        `json:"scopes"`
+		Texts       json.RawMessage `json:"scope_texts,omitempty"`
 		CreatedAt   string          `json:"created_at"`
 		Metadata    json.RawMessage `json:"metadata,omitempty"`
 		MetadataURL string          `json:"metadata_url"`

@@ -18,15 +18,15 @@ type serveCommand struct {
 // Help is shown by gatehouse serve --help.
 func (*serveCommand) Help() string {
 	return "Runs until SIGTERM or SIGINT. Then requests under way may end. A second signal ends " +
-		"the process at once. After SIGHUP, changed certificates and the log level of the settings " +
-		"file are in force.\n\n" +
+		"the process at once. After SIGHUP, changed certificates, the log level of the settings " +
+		"file and the files of --declare are in force.\n\n" +
 		"Example:\n\n    gatehouse serve --listen :8080 --base-url https://id.example.com --database-url sqlite:gatehouse.db"
 }
 
 // Run serves until the program is asked to stop.
 func (c *serveCommand) Run(p *program) error {
 	config := c.stack(p)
-	return p.serve(config, func(s *stack.Stack) error {
+	return p.serve(config, c.Declare, func(s *stack.Stack) error {
 		if config.Identity != nil && slices.ContainsFunc(c.Messenger.targets(),
 			messenger.Target.IsLog) {
 			s.Logger.Warn("codes for people are written to this log: " +
@@ -36,8 +36,11 @@ func (c *serveCommand) Run(p *program) error {
 	})
 }
 
-// serve starts a service, calls started, and serves until the program is asked to stop.
-func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err error) {
+// serve starts a service, declares what the files at declare say ("" = nothing), calls started, and
+// serves until the program is asked to stop.
+func (p *program) serve(
+	c stack.Config, declare string, started func(*stack.Stack) error,
+) (err error) {
 	c.Log = p.stderr
 	arrived, end := hangups() // from here on: a start may take a while
 	defer end()
@@ -46,7 +49,13 @@ func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err e
 		return p.startError(err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	reload, err := p.reloader(s)
+	fitMemory(s.Logger)
+	if declare != "" {
+		if err := p.declare(p.ctx, s, declare); err != nil {
+			return err
+		}
+	}
+	reload, err := p.reloader(s, declare)
 	if err != nil {
 		return err
 	}
@@ -80,8 +89,11 @@ func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err e
 	if s.Simulator != nil {
 		s.Logger.Info("simulating the upstream", "address", s.UpstreamURL)
 	}
-	s.Logger.Info("serving", "listen", s.Listen, "admin_listen", s.AdminListen, "version",
-		buildVersion())
+	where := []any{"listen", s.Listen, "admin_listen", s.AdminListen}
+	if s.CompatListen != "" {
+		where = append(where, "compat_listen", s.CompatListen)
+	}
+	s.Logger.Info("serving", append(where, "version", buildVersion())...)
 	if err := s.Log.Flush(); err != nil { // programs wait for this line
 		return fmt.Errorf("write log: %w", err)
 	}
@@ -108,7 +120,8 @@ func (p *program) startError(err error) error {
 		return &settingError{setting: "ptr", must: wrong.Err}
 	}
 	setting, ok := map[string]string{
-		"Listen": "listen", "AdminListen": "admin-listen", "Lookups.Simulator": "sim-listen",
+		"Listen": "listen", "AdminListen": "admin-listen", "CompatListen": "compat-listen",
+		"Lookups.Simulator":  "sim-listen",
 		"Identity.Messenger": "messenger", "Identity.AuditWebhook": "audit-webhook",
 	}[wrong.Field]
 	if !ok {

@@ -252,8 +252,8 @@ func TestUnixSocketBehindNginx(t *testing.T) {
 	p.stop(t)
 }
 
-// freeAddress returns an address that nobody listens on. It differs from 127.0.0.1, so that no other
-// test takes its port while a server starts again.
+// freeAddress returns an address that nobody listens on. It differs from 127.0.0.1, so that no
+// other test takes its port while a server starts again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.1:0", 1+rand.N(255), rand.N(256)))

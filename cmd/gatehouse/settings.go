@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -100,8 +101,9 @@ type identitySettings struct {
 	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
 	SMSPerHour             int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
 	SMSPerCountry          int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
-	ClientIDMetadata       choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (${default})."`
-	Registration           choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" default:"off" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (${default})."`
+	Agents                 choice          `name:"agents" variable:"GATEHOUSE_AGENTS" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept agents that nobody has registered: changes the defaults of client-id-metadata to on and of registration to open (${default})."`
+	ClientIDMetadata       choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (default: as agents)."`
+	Registration           choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (default: off; open with agents)."`
 	RegistrationToken      secretText      `name:"registration-token" variable:"GATEHOUSE_REGISTRATION_TOKEN" min:"32" group:"identity" placeholder:"TOKEN" help:"Bearer token that a registration must send, 32 to 256 characters; needed with --registration=token. Other users of this machine can see flags: use the variable or the file."`
 	RedirectSchemes        redirectSchemes `name:"redirect-schemes" variable:"GATEHOUSE_REDIRECT_SCHEMES" group:"identity" placeholder:"SCHEME" help:"Schemes without a dot for redirect URIs of clients that register or describe themselves, such as myapp for myapp://, beside cursor, vscode, vscode-insiders, windsurf and zed (default: no others)."`
 	RegistrationPerHour    int             `name:"registration-per-hour" variable:"GATEHOUSE_REGISTRATION_PER_HOUR" default:"60" min:"1" max:"10000" group:"identity" placeholder:"N" help:"Clients that registered themselves within an hour from one address, and that nobody has consented to yet (${default})."`
@@ -113,6 +115,7 @@ type identitySettings struct {
 	AuditWebhook           hookURL         `name:"audit-webhook" variable:"GATEHOUSE_AUDIT_WEBHOOK" group:"identity" placeholder:"URL" help:"Where the events of the audit trail are posted as they come: https, or http on loopback (default: nowhere)."`
 	AuditWebhookSecret     secretText      `name:"audit-webhook-secret" variable:"GATEHOUSE_AUDIT_WEBHOOK_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that these requests are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
 	AuditWebhookSecretFile secretFile      `name:"audit-webhook-secret-file" variable:"GATEHOUSE_AUDIT_WEBHOOK_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
+	AuditWebhookProfile    choice          `name:"audit-webhook-profile" variable:"GATEHOUSE_AUDIT_WEBHOOK_PROFILE" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Whether its events about people have their e-mail addresses: off or on (${default})."`
 	HashSlots              int             `name:"hash-slots" variable:"GATEHOUSE_HASH_SLOTS" default:"0" min:"0" max:"1024" group:"identity" placeholder:"N" help:"Passwords and codes that are hashed at once; 0 = one a core (${default})."`
 	Migrate                choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
@@ -122,26 +125,31 @@ type settings struct {
 	Roles roles `name:"roles" variable:"GATEHOUSE_ROLES" default:"identity,geo" group:"http" placeholder:"ROLE" help:"Services that this process offers: identity, geo or both (${default})."`
 
 	identitySettings
+	faceSettings
 
-	IPMMDB              files        `name:"ip-mmdb" variable:"IP_MMDB" group:"upstream" placeholder:"FILE" help:"Database files in MaxMind's format, such as City and ASN: for the provider mmdb, or as a fallback beside another."`
-	MMDBMap             mappingFile  `name:"mmdb-map" variable:"IP_MMDB_MAP" group:"upstream" placeholder:"FILE" help:"Where the records of these files have what is not recognized, as lines such as country_code: geo.cc (default: nowhere)."`
-	MMDBLanguage        nameLanguage `name:"mmdb-language" variable:"IP_MMDB_LANGUAGE" default:"en" group:"upstream" placeholder:"LANGUAGE" help:"Language of names, where these files have it, such as de or pt-BR (${default})."`
-	PTR                 nameServer   `name:"ptr" variable:"GATEHOUSE_PTR" default:"${ptr}" group:"upstream" placeholder:"SERVER" help:"Who looks up reverse names: off, system or a DNS server's HOST:PORT (default: system for ip-api and ip-api-pro, else off)."`
-	LookupTimeout       duration     `name:"lookup-timeout" variable:"GATEHOUSE_LOOKUP_TIMEOUT" default:"5s" min:"1001ms" max:"1m" group:"upstream" placeholder:"TIME" help:"Longest wait of a caller for a lookup (${default})."`
-	UpstreamConcurrency int          `name:"upstream-concurrency" variable:"GATEHOUSE_UPSTREAM_CONCURRENCY" default:"8" min:"1" max:"64" group:"upstream" placeholder:"N" help:"Requests to the upstream at once (${default})."`
-	UpstreamShare       float64      `name:"upstream-share" variable:"GATEHOUSE_UPSTREAM_SHARE" default:"1" group:"upstream" placeholder:"SHARE" help:"Share of the upstream's budget that this process may use (${default})."`
-	BreakerFailures     int          `name:"breaker-failures" variable:"GATEHOUSE_BREAKER_FAILURES" default:"5" min:"1" max:"1000" group:"upstream" placeholder:"N" help:"Failures in a row after which requests to the upstream pause (${default})."`
-	BreakerCooldown     duration     `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" min:"1ms" max:"1h" group:"upstream" placeholder:"TIME" help:"Length of that pause; one request then probes the upstream (${default})."`
-	ForbiddenHold       duration     `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" min:"1ms" max:"24h" group:"upstream" placeholder:"TIME" help:"Length of the pause after the upstream refused the key or the address (${default})."`
-	CacheEntries        int          `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
-	CacheTTL            duration     `name:"cache-ttl" variable:"GATEHOUSE_CACHE_TTL" default:"10m" min:"1m" max:"18h" group:"upstream" placeholder:"TIME" help:"How long a result is cached (${default})."`
-	CacheFile           string       `name:"cache-file" variable:"GATEHOUSE_CACHE_FILE" group:"upstream" placeholder:"FILE" help:"File that keeps the cached results over a restart."`
-	GeoLimit            int          `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
-	GeoKeys             string       `name:"geo-keys" variable:"GATEHOUSE_GEO_KEYS" group:"upstream" placeholder:"FILE" help:"API keys of callers of lookups, as gatehouse geo-key prints them (default: none)."`
-	GeoKeysRequired     toggle       `name:"geo-keys-required" variable:"GATEHOUSE_GEO_KEYS_REQUIRED" default:"false" group:"upstream" placeholder:"BOOL" help:"Refuse lookups without an API key: true or false (${default})."`
+	IPMMDB              files          `name:"ip-mmdb" variable:"IP_MMDB" group:"upstream" placeholder:"FILE" help:"Database files in MaxMind's format, such as City and ASN: for the provider mmdb, or as a fallback beside another."`
+	MMDBMap             mappingFile    `name:"mmdb-map" variable:"IP_MMDB_MAP" group:"upstream" placeholder:"FILE" help:"Where the records of these files have what is not recognized, as lines such as country_code: geo.cc (default: nowhere)."`
+	MMDBLanguage        nameLanguage   `name:"mmdb-language" variable:"IP_MMDB_LANGUAGE" default:"en" group:"upstream" placeholder:"LANGUAGE" help:"Language of names, where these files have it, such as de or pt-BR (${default})."`
+	MMDBUpdate          updateSettings `name:"mmdb-update" variable:"IP_MMDB_UPDATE" group:"upstream" placeholder:"FILE" help:"Keep these files up to date, as this file says: YAML, or a GeoIP.conf (default: no)."`
+	PTR                 nameServer     `name:"ptr" variable:"GATEHOUSE_PTR" default:"${ptr}" group:"upstream" placeholder:"SERVER" help:"Who looks up reverse names: off, system or a DNS server's HOST:PORT (default: system for ip-api and ip-api-pro, else off)."`
+	LookupTimeout       duration       `name:"lookup-timeout" variable:"GATEHOUSE_LOOKUP_TIMEOUT" default:"5s" min:"1001ms" max:"1m" group:"upstream" placeholder:"TIME" help:"Longest wait of a caller for a lookup (${default})."`
+	UpstreamConcurrency int            `name:"upstream-concurrency" variable:"GATEHOUSE_UPSTREAM_CONCURRENCY" default:"8" min:"1" max:"64" group:"upstream" placeholder:"N" help:"Requests to the upstream at once (${default})."`
+	UpstreamShare       float64        `name:"upstream-share" variable:"GATEHOUSE_UPSTREAM_SHARE" default:"1" group:"upstream" placeholder:"SHARE" help:"Share of the upstream's budget that this process may use (${default})."`
+	BreakerFailures     int            `name:"breaker-failures" variable:"GATEHOUSE_BREAKER_FAILURES" default:"5" min:"1" max:"1000" group:"upstream" placeholder:"N" help:"Failures in a row after which requests to the upstream pause (${default})."`
+	BreakerCooldown     duration       `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" min:"1ms" max:"1h" group:"upstream" placeholder:"TIME" help:"Length of that pause; one request then probes the upstream (${default})."`
+	ForbiddenHold       duration       `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" min:"1ms" max:"24h" group:"upstream" placeholder:"TIME" help:"Length of the pause after the upstream refused the key or the address (${default})."`
+	CacheEntries        int            `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
+	CacheTTL            duration       `name:"cache-ttl" variable:"GATEHOUSE_CACHE_TTL" default:"10m" min:"1m" max:"18h" group:"upstream" placeholder:"TIME" help:"How long a result is cached (${default})."`
+	CacheFile           string         `name:"cache-file" variable:"GATEHOUSE_CACHE_FILE" group:"upstream" placeholder:"FILE" help:"File that keeps the cached results over a restart."`
+	GeoLimit            int            `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
+	GeoKeys             string         `name:"geo-keys" variable:"GATEHOUSE_GEO_KEYS" group:"upstream" placeholder:"FILE" help:"API keys of callers of lookups, as gatehouse geo-key prints them (default: none)."`
+	MMDBShare           keyNames       `name:"mmdb-share" variable:"IP_MMDB_SHARE" group:"upstream" placeholder:"NAME" help:"Offer the database files to other servers at /api/mmdb/FILE, which need the API key of one of these names in geo-keys (default: to none)."`
+	GeoKeysRequired     toggle         `name:"geo-keys-required" variable:"GATEHOUSE_GEO_KEYS_REQUIRED" default:"false" group:"upstream" placeholder:"BOOL" help:"Refuse lookups without an API key: true or false (${default})."`
 
 	Listen                   listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
 	AdminListen              listenAddress `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, pprof and the admin API (${default})."`
+	CompatListen             listenAddress `name:"compat-listen" variable:"GATEHOUSE_COMPAT_LISTEN" group:"http" placeholder:"ADDRESS" help:"Address of lookups at the paths and in the shapes of other services (default: none)."`
+	Compat                   compatNames   `name:"compat" variable:"GATEHOUSE_COMPAT" group:"http" placeholder:"SERVICE" help:"Services whose clients call there: ip-api, ipinfo or both with a comma."`
 	TrustedProxies           prefixes      `name:"trusted-proxies" variable:"GATEHOUSE_TRUSTED_PROXIES" default:"${trusted_proxies}" group:"http" placeholder:"CIDR" help:"Proxies whose forwarding header is trusted."`
 	ForwardedHeader          choice        `name:"forwarded-header" variable:"GATEHOUSE_FORWARDED_HEADER" default:"x-forwarded-for" oneof:"x-forwarded-for forwarded" group:"http" placeholder:"NAME" help:"Forwarding header that is read: x-forwarded-for or forwarded (${default})."`
 	TLSCert                  string        `name:"tls-cert" variable:"GATEHOUSE_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the public address, PEM."`
@@ -173,6 +181,7 @@ var groups = []kong.Group{
 	{Key: "keys", Title: "Keys and database:"},
 	{Key: "clusters", Title: "Cluster:"},
 	{Key: "identity", Title: "Identity:"},
+	{Key: "face", Title: "What people see:"},
 	{Key: "upstream", Title: "Lookups and the upstream:"},
 	{Key: "http", Title: "HTTP:"},
 	{Key: "cluster", Title: "Cluster:"},
@@ -192,6 +201,7 @@ type serviceSettings struct {
 	upstreamSettings
 	settings
 	clusterSettings
+	Declare string `name:"declare" variable:"GATEHOUSE_DECLARE" group:"identity" placeholder:"DIR" help:"Folder or file with the clients and resources that the server declares at its start and at SIGHUP (default: none)."`
 }
 
 // The public addresses of the upstream.
@@ -213,6 +223,9 @@ func (s *serviceSettings) Validate() error {
 		return refuse("ip-provider", s.IPProvider,
 			"needs the names of database files in IP_MMDB (--ip-mmdb)")
 	}
+	if s.Declare != "" && !slices.Contains(s.Roles, "identity") {
+		return refuse("declare", s.Declare, "needs the identity service: add identity to roles")
+	}
 	if err := s.check(s.DatabaseURL, s.Roles); err != nil {
 		return err
 	}
@@ -227,6 +240,13 @@ func (s *settings) Validate() error {
 			"must be at least refresh-token-ttl, which is %v", s.RefreshTokenTTL.Duration)
 	case bool(s.GeoKeysRequired) && s.GeoKeys == "":
 		return refuse("geo-keys-required", s.GeoKeysRequired, "needs geo-keys with it")
+	case len(s.MMDBShare) > 0 && (s.GeoKeys == "" || len(s.IPMMDB) == 0):
+		return refuse("mmdb-share", s.MMDBShare, "needs geo-keys and ip-mmdb with it")
+	case len(s.MMDBShare) > 0 && s.TLSCert == "" && len(s.TrustedProxies) == 0 && s.Listen.isRemote():
+		return refuse("mmdb-share", s.MMDBShare,
+			"needs tls-cert, or trusted-proxies that speak TLS: keys must not travel in the clear")
+	case s.MMDBUpdate.config != nil && len(s.IPMMDB) == 0:
+		return refuse("mmdb-update", s.MMDBUpdate, "needs the names of the files in IP_MMDB (--ip-mmdb)")
 	case s.RefreshGrace.Duration >= s.RefreshTokenTTL.Duration:
 		return refuse("refresh-grace", s.RefreshGrace,
 			"must be less than refresh-token-ttl, which is %v", s.RefreshTokenTTL.Duration)
@@ -255,7 +275,26 @@ func (s *settings) Validate() error {
 	if err := checkPair("tls", s.TLSCert, s.TLSKey); err != nil {
 		return err
 	}
+	if err := s.checkCompat(); err != nil {
+		return err
+	}
 	return s.checkAdmin()
+}
+
+// checkCompat returns an error unless there are lookups, an address and services, or none of the
+// latter.
+func (s *settings) checkCompat() error {
+	switch {
+	case s.CompatListen == "" && len(s.Compat) == 0:
+		return nil
+	case s.CompatListen == "":
+		return refuse("compat", s.Compat, "needs an address in compat-listen")
+	case len(s.Compat) == 0:
+		return refuse("compat-listen", s.CompatListen, "needs services in compat: ip-api, ipinfo or both")
+	case !slices.Contains(s.Roles, "geo"):
+		return refuse("compat-listen", s.CompatListen, "needs the role geo")
+	}
+	return nil
 }
 
 // checkAdmin returns an error about the settings of the admin address.
@@ -308,6 +347,9 @@ func (s *settings) needsIssuer() bool {
 
 // complete fills in the defaults that depend on the provider, the environment and the database.
 func (s *serviceSettings) complete(p *program) {
+	agents := map[choice][2]choice{"off": {"off", "off"}, "on": {"on", "open"}}[s.Agents]
+	s.ClientIDMetadata = cmp.Or(s.ClientIDMetadata, agents[0])
+	s.Registration = cmp.Or(s.Registration, agents[1])
 	s.KeyFile = s.shown(p, s.DatabaseURL)
 	bases := map[choice]upstreamURL{"ip-api": freeBase, "ip-api-pro": proBase}
 	if s.IPAPIBase == "" {
@@ -328,6 +370,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 	c := stack.Config{
 		Version: buildVersion(),
 		Listen:  string(s.Listen), AdminListen: string(s.AdminListen), Issuer: string(s.BaseURL),
+		CompatListen: string(s.CompatListen), Compat: s.Compat,
 		TrustedProxies: s.TrustedProxies, ForwardedHeader: string(s.ForwardedHeader),
 		ReadTimeout: s.ReadTimeout.Duration, WriteTimeout: s.WriteTimeout.Duration,
 		IdleTimeout: s.IdleTimeout.Duration, MaxConnections: s.MaxConnections,
@@ -337,7 +380,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		AdminClientCA: s.AdminClientCA, MetricsToken: string(s.MetricsToken),
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
-		Cluster: s.cluster(),
+		Cluster: s.cluster(), Brand: s.brand(),
 	}
 	if slices.Contains(s.Roles, "geo") {
 		c.Lookups = s.lookups()
@@ -363,6 +406,7 @@ func (s *serviceSettings) lookups() *stack.Lookups {
 		Files: mmdb.Config{Files: s.IPMMDB, Options: mmdb.Options{
 			Mapping: s.MMDBMap.mapping, Language: string(s.MMDBLanguage),
 		}},
+		Update: s.MMDBUpdate.config, Share: s.MMDBShare,
 		CacheEntries: s.CacheEntries, CacheTTL: s.CacheTTL.Duration, CacheFile: s.CacheFile,
 		Timeout:     s.LookupTimeout.Duration,
 		Concurrency: s.UpstreamConcurrency, UpstreamShare: s.UpstreamShare,
@@ -396,6 +440,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		},
 		AuditWebhook: trail.Config{
 			URL: string(s.AuditWebhook), Secret: string(s.AuditWebhookSecret),
+			Profile: s.AuditWebhookProfile == "on",
 		},
 		Lifetimes: oauth.Lifetimes{
 			Code: s.CodeTTL.Duration, AccessToken: s.AccessTokenTTL.Duration,

@@ -33,6 +33,12 @@ func newEnvironment(variables []string) environment {
 	return env
 }
 
+// get returns a variable, and whether it is set.
+func (env environment) get(name string) (value string, ok bool) {
+	value, ok = env[name]
+	return value, ok
+}
+
 // unknown returns the names of variables that look like settings but are not, sorted. Kubernetes
 // sets some for a service called gatehouse.
 func (env environment) unknown() []string {

@@ -122,7 +122,7 @@ func (c *userList) Run(p *program) error {
 	return r.list(pathUsers, "users", []column{
 		member("ID", "id"), member("NAME", "name"), member("EMAIL", "email"), member("PHONE", "phone_number"),
 		member("USERNAME", "username"), member("DISABLED", "disabled"),
-	})
+	}, "")
 }
 
 type userUpdate struct {
@@ -212,7 +212,8 @@ type userEndSession struct {
 
 // Help is shown by gatehouse user end-session --help.
 func (*userEndSession) Help() string {
-	return "Tokens that belong to the session end with it.\n\nExample:\n\n" +
+	return "Tokens that belong to the session end with it. The example lists the sessions of a user and ends all.\n\n" +
+		"Example:\n\n" +
 		"    gatehouse user sessions --demo ./gatehouse-demo 1\n" +
 		"    gatehouse user sessions --demo ./gatehouse-demo 1 | awk 'NR > 1 {print $1}' |\n" +
 		"      xargs -r -n 1 gatehouse user end-session --demo ./gatehouse-demo 1"

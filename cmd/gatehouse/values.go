@@ -38,12 +38,14 @@ func settingTypes() []kong.Option {
 		kong.TypeMapper(reflect.TypeFor[toggle](), toggleMapper{settingMapper(parseToggle)}),
 		settingType(parseListenAddress), settingType(parseHostPort), settingType(parseNameServer),
 		settingType(parsePrefixes), settingType(parseCountries), settingType(parseRedirectSchemes),
-		settingType(parseFiles), settingType(parseKeyFiles), settingType(parseMappingFile),
+		settingType(parseFiles), settingType(parseKeyFiles), settingType(parseMappingFile), settingType(parseUpdateSettings), settingType(parseKeyNames),
 		settingType(parseNameLanguage),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
-		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
+		settingType(parseRoles), settingType(parseCompat), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault), settingType(parseHookURL),
 		settingType(parseAuditAction), settingType(parseSince),
+		settingType(parseServiceName), settingType(parseLogoFile), settingType(parseMailLogoFile),
+		settingType(parseAccentColor), settingType(parseSupportLink), settingType(parsePageLink),
 		settingType(parsePeerAddress), settingType(parseNodeName), settingType(parseEgressLabel),
 	}
 }
@@ -431,6 +433,14 @@ func parseMappingFile(text string, _ *kong.Tag) (mappingFile, error) {
 	return mappingFile{text, mapping}, err
 }
 
+// keyNames are names of API keys, written with commas between them.
+type keyNames []string
+
+// String returns the names as they are written.
+func (n keyNames) String() string { return strings.Join(n, ",") }
+
+func parseKeyNames(text string, _ *kong.Tag) (keyNames, error) { return list(text), nil }
+
 // nameLanguage is a language of names in database files.
 type nameLanguage string
 
@@ -605,6 +615,21 @@ func parseRoles(text string, _ *kong.Tag) (roles, error) {
 	unknown := func(role string) bool { return role != "identity" && role != "geo" }
 	if len(all) == 0 || slices.ContainsFunc(all, unknown) {
 		return nil, errors.New("must be identity, geo or both with a comma between them")
+	}
+	return all, nil
+}
+
+// compatNames are services whose clients gatehouse can serve.
+type compatNames []string
+
+// String returns the names as they are written.
+func (c compatNames) String() string { return strings.Join(c, ",") }
+
+func parseCompat(text string, _ *kong.Tag) (compatNames, error) {
+	all := compatNames(list(text))
+	unknown := func(name string) bool { return name != "ip-api" && name != "ipinfo" }
+	if slices.ContainsFunc(all, unknown) {
+		return nil, errors.New("must be ip-api, ipinfo or both with a comma between them")
 	}
 	return all, nil
 }

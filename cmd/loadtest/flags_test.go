@@ -137,6 +137,19 @@ func TestBaselinesOfOtherLoadsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	better := write(t, filepath.Join(t.TempDir(), "better.json"),
+		strings.ReplaceAll(string(before), `"rate": `, `"rate": 9`))
+	for flag, want := range map[string]int{"--fail-on-worse": exitCrossed, "--timeout=10s": exitDone} {
+		if code, stdout, stderr := command(t, "run", "lookup-hot", "--target", fixed(t, 0), "--rate",
+			"20", "--duration", "1s", "--baseline", better, flag); code != want ||
+			!strings.Contains(stdout, "worse than in better.json") {
+			t.Errorf("%s: got %d %s%s, want %d", flag, code, stdout, stderr, want)
+		}
+	}
+	if code, _, stderr := command(t, "run", "bulk", "--fail-on-worse"); code != exitUsage ||
+		!strings.Contains(stderr, "--baseline") {
+		t.Errorf("got %d %s, want wrong usage without a baseline", code, stderr)
+	}
 	for _, args := range [][]string{{"bulk"}, {"lookup-hot", "--concurrency", "2"}} {
 		code, stdout, stderr := command(t, append(append([]string{"run"}, args...), "--target",
 			"http://127.0.0.1:1", "--baseline", name, "--json", name)...)

@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gatehouse/loadtest"
+	"gatehouse/loadtest/plan"
 )
 
 // The exit codes.
@@ -44,6 +45,7 @@ type commands struct {
 	Run     runCommand       `cmd:"" help:"Run one scenario."`
 	Round   roundCommand     `cmd:"" help:"Run every scenario for a short time against its own gatehouse, with thresholds."`
 	List    listCommand      `cmd:"" help:"List the scenarios."`
+	Schema  schemaCommand    `cmd:"" help:"Print the JSON Schema of a scenario in a file."`
 	Version versionCommand   `cmd:"" help:"Print the version."`
 	Tell    kong.VersionFlag `name:"version" help:"Print the version."`
 }
@@ -123,6 +125,17 @@ type versionCommand struct{}
 // Run prints the version.
 func (versionCommand) Run(p *program) error {
 	_, err := fmt.Fprintln(p.stdout, "loadtest", version)
+	return err
+}
+
+type schemaCommand struct{}
+
+// Help is shown by loadtest schema --help.
+func (schemaCommand) Help() string { return "Example:\n\n    loadtest schema > scenario.schema.json" }
+
+// Run prints the schema.
+func (schemaCommand) Run(p *program) error {
+	_, err := fmt.Fprint(p.stdout, plan.Schema)
 	return err
 }
 

@@ -12,25 +12,28 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/net/http/httpguts"
 
 	"gatehouse/loadtest"
 )
 
 // targetFlags name the server under load.
 type targetFlags struct {
-	Target       string `name:"target" placeholder:"URL" group:"Target:" help:"Public address of a gatehouse (default: a server started for the run, with a simulated upstream)."`
-	Admin        string `name:"admin" placeholder:"URL" env:"GATEHOUSE_ADMIN_URL" group:"Target:" help:"Admin listener of the target, to create clients and users and to read its memory."`
-	Simulator    string `name:"simulator" placeholder:"URL" group:"Target:" help:"The gatehouse sim that is the upstream of the target, for outages."`
-	ClientID     string `name:"client-id" placeholder:"ID" env:"GATEHOUSE_CLIENT_ID" group:"Target:" help:"Operator client of the target."`
-	ClientSecret string `name:"client-secret" placeholder:"SECRET" env:"GATEHOUSE_CLIENT_SECRET" group:"Target:" help:"Secret of the operator client. Other users of this machine can see flags: use the variable."`
-	Demo         string `name:"demo" placeholder:"DIR" group:"Target:" help:"Take the target and its operator from the demo that runs in this folder."`
-	IOwn         string `name:"i-own-this-target" placeholder:"HOST" group:"Target:" help:"Confirms a target that is not this machine."`
-	Gatehouse    string `name:"gatehouse" placeholder:"FILE" group:"Target:" help:"Program to start without a target (default: gatehouse in the folder of this program, bin/gatehouse, or in the PATH)."`
-	Database     string `name:"database" placeholder:"URL" group:"Target:" help:"Database of that program (default: SQLite in a new folder)."`
+	Target       string   `name:"target" placeholder:"URL" group:"Target:" help:"Public address of a gatehouse (default: a server started for the run, with a simulated upstream)."`
+	Admin        string   `name:"admin" placeholder:"URL" env:"GATEHOUSE_ADMIN_URL" group:"Target:" help:"Admin listener of the target, to create clients and users and to read its memory."`
+	Simulator    string   `name:"simulator" placeholder:"URL" group:"Target:" help:"The gatehouse sim that is the upstream of the target, for outages."`
+	ClientID     string   `name:"client-id" placeholder:"ID" env:"GATEHOUSE_CLIENT_ID" group:"Target:" help:"Operator client of the target."`
+	ClientSecret string   `name:"client-secret" placeholder:"SECRET" env:"GATEHOUSE_CLIENT_SECRET" group:"Target:" help:"Secret of the operator client. Other users of this machine can see flags: use the variable."`
+	Demo         string   `name:"demo" placeholder:"DIR" group:"Target:" help:"Take the target and its operator from the demo that runs in this folder."`
+	IOwn         string   `name:"i-own-this-target" placeholder:"HOST" group:"Target:" help:"Confirms a target that is not this machine."`
+	Gatehouse    string   `name:"gatehouse" placeholder:"FILE" group:"Target:" help:"Program to start without a target (default: gatehouse in the folder of this program, bin/gatehouse, or in the PATH)."`
+	Header       []string `name:"header" sep:"none" placeholder:"NAME:VALUE" group:"Target:" help:"Header of each request to the target's public address, such as 'X-Tenant: a'. May be repeated."`
+	APIKey       string   `name:"api-key" placeholder:"KEY" env:"GATEHOUSE_API_KEY" group:"Target:" help:"API key for lookups, sent as X-Api-Key. Other users of this machine can see flags: use the variable."`
+	Database     string   `name:"database" placeholder:"URL" group:"Target:" help:"Database of that program (default: SQLite in a new folder)."`
 }
 
 type runCommand struct {
-	Scenario    string        `arg:"" help:"Name of the scenario: loadtest list shows them."`
+	Scenario    string        `arg:"" help:"Name of the scenario (loadtest list shows them), or a YAML file with one (loadtest schema shows its form)."`
 	Rate        string        `name:"rate" placeholder:"RATE" group:"Load:" help:"Open model: hits a second, or stages as RATE:TIME and FROM..TO:TIME with commas, such as 0..500:10s,500:60s (default: the scenario's own)."`
 	Concurrency int           `name:"concurrency" placeholder:"N" group:"Load:" help:"Closed model: users that wait for each response, instead of a rate."`
 	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
@@ -42,8 +45,9 @@ type runCommand struct {
 	SkipBad     bool          `name:"skip-bad" group:"Load:" help:"With --queries: leave out lines that are no valid query, such as private addresses, and say how many."`
 	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: read the access tokens from a file, one a line, at least two; no operator is needed then."`
 	Mix         string        `name:"mix" placeholder:"NAME=WEIGHT,…" group:"Load:" help:"mixed and soak: the scenarios and their weights."`
-	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated; errors<1% is expected unless a threshold of errors is given."`
+	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900' (responses a second); exit 1 when crossed. May be repeated; errors<1% is expected unless a threshold of errors is given."`
 	Baseline    string        `name:"baseline" placeholder:"FILE" group:"Report:" help:"Report what is worse than in this earlier --json report."`
+	FailOnWorse bool          `name:"fail-on-worse" group:"Report:" help:"With --baseline: exit with 1 if a figure is worse."`
 	JSON        string        `name:"json" placeholder:"FILE" group:"Report:" help:"Write the report as JSON; - writes it alone to standard output."`
 	HTML        string        `name:"html" placeholder:"FILE" group:"Report:" help:"Write the report as one web page."`
 	HDR         string        `name:"hdr" placeholder:"FILE" group:"Report:" help:"Write the distribution of latencies for HdrHistogram's plotter."`
@@ -58,15 +62,11 @@ func (*runCommand) Help() string {
 
 // Run runs one scenario.
 func (c *runCommand) Run(p *program, parsed *kong.Context) error {
-	scenario, err := loadtest.ScenarioNamed(c.Scenario)
-	if err != nil {
-		return usagef("%s", err)
-	}
-	job, err := c.job(scenario)
+	job, err := c.read()
 	if err != nil {
 		return err
 	}
-	if err := c.applies(scenario, job, givenFlags(parsed)); err != nil {
+	if err := c.applies(job.scenario, job, givenFlags(parsed)); err != nil {
 		return err
 	}
 	if job.setup.Target, err = c.named(); err != nil {
@@ -100,7 +100,10 @@ func (c *runCommand) run(p *program, job *job, files outputs) error {
 	if err := errors.Join(c.show(p, report), files.writeAll(report), end()); err != nil {
 		return err
 	}
-	return verdict(report)
+	if err := verdict(report); err != nil || !c.FailOnWorse || !report.Regressed() {
+		return err
+	}
+	return &exitError{code: exitCrossed}
 }
 
 func verdict(report *loadtest.Report) error {
@@ -124,6 +127,31 @@ type job struct {
 	baseline *loadtest.Baseline
 	named    string // the baseline's file
 	skipped  string // what was left out of the queries; "" = nothing
+}
+
+// read returns the job of the named scenario, built in or from a file. Flags win over the file's
+// load, and add to its thresholds.
+func (c *runCommand) read() (*job, error) {
+	if !strings.ContainsAny(c.Scenario, `./\`) {
+		scenario, err := loadtest.ScenarioNamed(c.Scenario)
+		if err != nil {
+			return nil, usagef("%s (the name of a file ends in .yaml)", err)
+		}
+		return c.job(scenario)
+	}
+	own, err := loadtest.ReadOwn(c.Scenario, c.Duration)
+	if err != nil {
+		return nil, usagef("%s", err)
+	}
+	j, err := c.job(own.Scenario)
+	if err != nil {
+		return nil, err
+	}
+	if c.Rate == "" && c.Concurrency == 0 {
+		j.config.Schedule, j.config.Concurrency = own.Schedule, own.Concurrency
+	}
+	j.expect = append(own.Thresholds, j.expect...)
+	return j, nil
 }
 
 // job checks the flags.
@@ -167,6 +195,9 @@ func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
 			return nil, usagef("--expect: %s", err)
 		}
 		j.expect = append(j.expect, e)
+	}
+	if c.FailOnWorse && c.Baseline == "" {
+		return nil, usagef("--fail-on-worse: needs an earlier report in --baseline")
 	}
 	return j, j.readBaseline(c.Baseline)
 }
@@ -250,8 +281,38 @@ func readLines(flag, name string,
 	return all, nil
 }
 
+// headers returns the headers of the flags.
+func (f *targetFlags) headers() (all [][2]string, err error) {
+	for _, text := range f.Header {
+		name, value, ok := strings.Cut(text, ":")
+		value = strings.TrimSpace(value)
+		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, usagef("--header: write NAME: VALUE, such as 'X-Tenant: a'")
+		}
+		if f.APIKey != "" && strings.EqualFold(name, "X-Api-Key") {
+			return nil, usagef("--header and --api-key: choose one of them for X-Api-Key")
+		}
+		all = append(all, [2]string{name, value})
+	}
+	if f.APIKey == "" {
+		return all, nil
+	}
+	if !httpguts.ValidHeaderFieldValue(f.APIKey) {
+		return nil, usagef("--api-key: a key has no line breaks")
+	}
+	return append(all, [2]string{"X-Api-Key", f.APIKey}), nil
+}
+
 // named returns the target that the flags name, else one of our own that is not started yet.
-func (f *targetFlags) named() (loadtest.Target, error) {
+func (f *targetFlags) named() (t loadtest.Target, err error) {
+	if t, err = f.server(); err == nil {
+		t.Header, err = f.headers()
+	}
+	return t, err
+}
+
+// server returns the target without headers.
+func (f *targetFlags) server() (loadtest.Target, error) {
 	switch {
 	case f.Demo != "":
 		target, err := demoTarget(f.Demo)
@@ -288,6 +349,7 @@ func (f *targetFlags) start(ctx context.Context, scenario loadtest.Scenario,
 	if err != nil {
 		return target, nil, err
 	}
+	local.Target.Header = target.Header
 	return local.Target, local.Stop, nil
 }
 

@@ -22,8 +22,8 @@ import (
 // handOverTime is how long a node that stops tries to hand over what it holds.
 const handOverTime = 5 * time.Second
 
-// openNode makes the process a node, which joins with joinCluster. It is stopped before the store is
-// closed.
+// openNode makes the process a node, which joins with joinCluster. It is stopped before the store
+// is closed.
 func (s *Stack) openNode(ctx context.Context) (err error) {
 	c := s.config.Cluster
 	if s.config.Identity == nil {

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/brand"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
@@ -19,6 +20,7 @@ import (
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/mmdb"
+	"gatehouse/providers/mmdb/update"
 	"gatehouse/providers/ptr"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
@@ -33,7 +35,11 @@ type Config struct {
 	Listen string
 	// AdminListen is the address of metrics, health, pprof and the admin API; required with Listen.
 	AdminListen string
-	Public      net.Listener // optional: serves in place of Listen; Close closes it
+	// CompatListen is the address of the paths of other services, in the same forms; optional: "" =
+	// none. Compat names the services: ip-api, ipinfo.
+	CompatListen string
+	Compat       []string
+	Public       net.Listener // optional: serves in place of Listen; Close closes it
 
 	Lookups  *Lookups  // nil = the service offers no lookups; at least one of the two is required
 	Identity *Identity // nil = the service offers no accounts and tokens
@@ -43,6 +49,7 @@ type Config struct {
 	// Issuer is the base URL that clients know, without a slash at the end; optional: "" = that of
 	// the public listener.
 	Issuer string
+	Brand  brand.Brand // what people see; Name and Host are set by Start if missing
 	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may.
 	TrustedProxies  []netip.Prefix
 	ForwardedHeader string        // x-forwarded-for or forwarded; optional: "" = x-forwarded-for
@@ -78,6 +85,10 @@ type Lookups struct {
 	// Files are offline files: a fallback where Upstream does not answer in time. No Files.Files =
 	// no fallback. Logger, Rendered and TTL are set by Start.
 	Files mmdb.Config
+	// Update says how files are kept up to date; optional: nil = they are not.
+	Update *update.Config
+	// Share are the names of the API keys that Files may be downloaded with; optional.
+	Share []string
 	// Reverse finds reverse names where a batch lacks them. Server "" = none are looked up.
 	Reverse ptr.Config
 	// Simulator is how the simulator behaves, and SimulatorListen its HOST:PORT; optional: "" = a
@@ -119,7 +130,7 @@ type Cluster struct {
 type Identity struct {
 	Database sqlstore.Config // Cluster, Logger and Metrics are set by Start
 	// Messenger sends codes to people. No Targets = nobody can be reached: no registration, no
-	// reset. Service and Logger are set by Start.
+	// reset. Brand and Logger are set by Start.
 	Messenger messenger.Config
 
 	// AuditWebhook gets the events of the audit trail. URL "" = nobody does. Service, Store, Logger

@@ -39,8 +39,9 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	}
 	tokens := token.Config{
 		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes, Issuer: issuer,
-		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
-		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
+		Terms: s.config.Brand.Terms, Privacy: s.config.Brand.Privacy,
+		OtherWriters: !strings.HasPrefix(c.Database.URL, "sqlite:"),
+		Stale:        c.Stale, MaxActive: c.MaxActiveTokens,
 		Registration: c.Registration, RegistrationToken: c.RegistrationToken,
 		RegistrationPerHour: c.RegistrationPerHour, RedirectSchemes: c.RedirectSchemes,
 		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
@@ -75,7 +76,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		users.Nodes = s.limits
 	}
 	if c.Sender == nil {
-		messages, err := s.openMessenger(issuer)
+		messages, err := s.openMessenger()
 		if err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (s *Stack) startNotices(messenger account.CodeSender) error {
 // startLogouts starts to tell clients of the ends of sessions.
 func (s *Stack) startLogouts(issuer string) error {
 	sender, err := backchannel.New(backchannel.Config{Issuer: issuer, Store: s.Store,
-		Sign: s.Tokens.Sign, Dial: fetch.Dialer(fetch.IsServer), Logger: s.Logger, Metrics: s.Metrics})
+		Sign: s.Tokens.Sign, Dial: fetch.Dialer(oauth.IsServer), Logger: s.Logger, Metrics: s.Metrics})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -155,11 +156,10 @@ func (s *Stack) startAuditWebhook(ctx context.Context, issuer string) error {
 	return nil
 }
 
-// openMessenger opens what sends codes to people. They know the service by the issuer's host.
-func (s *Stack) openMessenger(issuer string) (*messenger.Messenger, error) {
+// openMessenger opens what sends codes to people.
+func (s *Stack) openMessenger() (*messenger.Messenger, error) {
 	c := s.config.Identity.Messenger
-	_, c.Service, _ = strings.Cut(issuer, "://")
-	c.Logger = s.Logger
+	c.Brand, c.Logger = s.brand(), s.Logger
 	m, err := messenger.New(c)
 	if err != nil {
 		return nil, wrong("Identity.Messenger", err)

@@ -75,6 +75,9 @@ func (s *Stack) openProviders() (provider, fallback geo.Provider, err error) {
 		}
 		s.onStop(func() error { files.Close(); return nil })
 		fallback, s.place = files, files.Place
+		if err := s.watchFiles(files); err != nil {
+			return nil, nil, err
+		}
 	}
 	upstream := c.Upstream
 	switch {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/mmdbtest"
+	"gatehouse/providers/mmdb/update"
 	"gatehouse/providers/ptr"
 )
 
@@ -39,6 +42,44 @@ func filesOnly(t *testing.T, change func(*stack.Lookups)) *stack.Stack {
 		}
 	})
 	return s
+}
+
+// TestFilesAreKeptUpToDate expects a new file of a publisher in use, and its age and update counted.
+func TestFilesAreKeptUpToDate(t *testing.T) {
+	next := filepath.Join(t.TempDir(), "next.mmdb")
+	mmdbtest.WriteCity(t, next, map[string]geo.Location{"9.0.0.0/8": {City: "Newtown"}, "10.0.0.0/8": {City: "x"}})
+	publisher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, next)
+	}))
+	defer publisher.Close()
+	s := filesOnly(t, func(c *stack.Lookups) {
+		c.Files.Check = 10 * time.Millisecond
+		c.Update = &update.Config{Interval: time.Millisecond, State: filepath.Join(t.TempDir(), "state"),
+			Sources: []update.Source{{File: c.Files.Files[0], URL: publisher.URL}}}
+	})
+	for {
+		found := s.Lookups.Lookup("9.1.1.1", nobody, time.Now())
+		if found.Err == nil && bytes.Contains(found.AppendJSON(nil, "9.1.1.1"), []byte("Newtown")) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	families, err := s.Metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() == "gatehouse_mmdb_built_timestamp_seconds" && m.GetGauge().GetValue() > 1e9 ||
+				f.GetName() == "gatehouse_mmdb_updates_total" && m.GetCounter().GetValue() > 0 {
+				seen++
+			}
+		}
+	}
+	if seen < 2 {
+		t.Errorf("got %d metrics of the file and its update, want 2", seen)
+	}
 }
 
 // TestResolverThatHangs looks up addresses and domains whose names no server resolves.

@@ -11,6 +11,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gatehouse/actors/brand"
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/people"
@@ -47,17 +49,19 @@ type Stack struct {
 	Simulator   *sim.Server // the upstream simulator of this process; nil = none
 	UpstreamURL string      // base URL of the upstream; "" = there is none
 
-	// Listen and AdminListen are the bound addresses: HOST:PORT or unix:/path.
-	Listen, AdminListen string
+	// Listen and AdminListen are the bound addresses: HOST:PORT or unix:/path. CompatListen is "" if
+	// there is none.
+	Listen, AdminListen, CompatListen string
 	// URL and AdminURL are how programs on this machine reach them, without a slash at the end; a
 	// Unix socket is reached by its address.
-	URL, AdminURL string
+	URL, AdminURL, CompatURL string
 
 	Logger  *slog.Logger
 	Log     *httpedge.LogBuffer // behind Logger
 	Metrics *prometheus.Registry
 
 	config        Config
+	shared        *lookups.Share
 	place         func(netip.Addr) string // of Lookups.Files; nil without
 	level         slog.LevelVar           // of Logger
 	actors        *actor.ActorSystem
@@ -65,7 +69,8 @@ type Stack struct {
 	limits        *limits.Limits
 	authority     authority
 	public, admin net.Listener
-	deadline      time.Time // the end of DrainTimeout; zero before it has begun
+	compat        []net.Listener // at most one
+	deadline      time.Time      // the end of DrainTimeout; zero before it has begun
 	stopLookups   func()
 	stops         []func() error // in the order of the starts
 }
@@ -124,7 +129,9 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	edge := httpedge.Config{
-		Lookups: s.Lookups, LookupKeys: s.LookupKeys, Logger: s.Logger, Log: s.Log, Metrics: s.Metrics,
+		Brand: s.brand(), Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
+		Log: s.Log, Metrics: s.Metrics,
+		Compat:          config.Compat,
 		TrustedProxies:  config.TrustedProxies,
 		ForwardedHeader: httpedge.ForwardedHeader(config.ForwardedHeader),
 		ReadTimeout:     config.ReadTimeout, WriteTimeout: config.WriteTimeout,
@@ -168,7 +175,7 @@ func (s *Stack) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 // logged. It is called once. Its error is that of a listener.
 func (s *Stack) Serve(ctx context.Context) error {
 	served := make(chan error, 1)
-	go func() { served <- s.Server.Serve(s.public, s.admin) }()
+	go func() { served <- s.Server.Serve(s.public, s.admin, s.compat...) }()
 	select {
 	case err := <-served:
 		return err
@@ -237,6 +244,16 @@ func (s *Stack) bind() (err error) {
 	s.onStop(func() error { return closeListener(s.admin) })
 	s.Listen, s.URL = address(s.public), baseURL(s.public, s.config.CertFile != "")
 	s.AdminListen, s.AdminURL = address(s.admin), baseURL(s.admin, s.config.AdminCertFile != "")
+	if s.config.CompatListen == "" {
+		return nil
+	}
+	compat, err := httpedge.Listen(s.config.CompatListen)
+	if err != nil {
+		return wrong("CompatListen", err)
+	}
+	s.onStop(func() error { return closeListener(compat) })
+	s.compat = []net.Listener{compat}
+	s.CompatListen, s.CompatURL = address(compat), baseURL(compat, s.config.CertFile != "")
 	return nil
 }
 
@@ -270,6 +287,11 @@ func baseURL(ln net.Listener, tls bool) string {
 		return "https://" + at.String()
 	}
 	return "http://" + at.String()
+}
+
+// brand returns what people see, with the name and the host that it has without settings.
+func (s *Stack) brand() brand.Brand {
+	return s.config.Brand.Of(cmp.Or(s.config.Issuer, s.defaultIssuer()))
 }
 
 // defaultIssuer returns the base URL when none is configured: that of the public listener, which

@@ -2,6 +2,9 @@ package broker_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -96,7 +99,7 @@ func TestRejectedResultIsAnError(t *testing.T) {
 		"/tags/dev", "/pacticipants/gatehouse"} {
 		b := newBroker(t)
 		b.Fail(failing)
-		c := client(t, broker.Config{URL: b.URL})
+		c := client(t, broker.Config{URL: b.URL, Pause: time.Millisecond})
 		pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
 		if err != nil {
 			t.Fatal(err)
@@ -106,6 +109,45 @@ func TestRejectedResultIsAnError(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "500") ||
 			!strings.Contains(err.Error(), "logged") {
 			t.Errorf("%s: got %v, want the broker's error", failing, err)
+		}
+	}
+}
+
+// TestAttempts asks a broker that fails some times.
+func TestAttempts(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		status       int // 0 = the broker ends the connection
+		retryAfter   string
+		fails, asked int
+		want         string // of the error; "" = none
+	}{
+		{"busy", 503, "0", 2, 3, ""},
+		{"an end of the connection", 0, "", 2, 3, ""},
+		{"limited", 429, "Mon, 02 Jan 2006 15:04:05 GMT", 1, 2, ""},
+		{"broken", 500, "soon", 9, 3, "/x with 500; attempts"},
+		{"no access", 401, "", 9, 1, "/x with 401; set PACT_BROKER_TOKEN, or PACT_BROKER_USERNAME"},
+	} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if asked++; asked > row.fails {
+				_, _ = io.WriteString(w, pact)
+				return
+			}
+			if row.status == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Set("Retry-After", row.retryAfter)
+			w.WriteHeader(row.status)
+		}))
+		_, err := client(t, broker.Config{URL: server.URL + "/x", Pause: time.Millisecond}).Pacts(
+			t.Context(), broker.Query{Provider: "gatehouse"})
+		server.Close()
+		want := strings.Replace(row.want, "; attempts", " (3 attempts)", 1)
+		if asked != row.asked || (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), server.URL+want) {
+			t.Errorf("%s: got %d requests and error %v, want %d and %q", row.name, asked, err,
+				row.asked, want)
 		}
 	}
 }

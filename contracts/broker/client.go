@@ -4,6 +4,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +23,8 @@ type Config struct {
 	Token    string `json:"-"` // optional: a bearer token; overrides Username
 	Username string // optional
 	Password string `json:"-"`
+	// Pause is the time before the second attempt, and doubles for the third; 0 = 500 ms.
+	Pause time.Duration
 }
 
 // Format prints c without its secrets, for every verb.
@@ -29,6 +33,8 @@ func (c Config) Format(f fmt.State, _ rune) { fmt.Fprint(f, "broker.Config") }
 const (
 	exchangeTimeout = 30 * time.Second
 	maxResponse     = 64 << 20 // bytes
+	attempts        = 3
+	maxRetryAfter   = time.Minute // the client waits no longer, whatever the broker asks for
 )
 
 // Client is a client of one broker. Methods are safe for concurrent use.
@@ -50,6 +56,7 @@ func New(config Config) (*Client, error) {
 	case config.Token == "" && (config.Username == "") != (config.Password == ""):
 		return nil, errors.New("the broker needs both username and password")
 	}
+	config.Pause = cmp.Or(config.Pause, 500*time.Millisecond)
 	return &Client{config, base, &http.Client{Timeout: exchangeTimeout}}, nil
 }
 
@@ -100,39 +107,93 @@ func (c *Client) find(d *document, values map[string]string, relations ...string
 }
 
 // do sends a request and returns the body of a 2xx response. Any other status is an error with the
-// broker's message.
+// broker's message. A broker that is busy, broken or out of reach is asked three times.
 func (c *Client) do(ctx context.Context, method, to string, body any) ([]byte, error) {
-	var content io.Reader
+	var content []byte
 	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
 			return nil, err
 		}
-		content = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, to, content)
+	pause := c.config.Pause
+	for attempt := 1; ; attempt++ {
+		got, err := c.once(ctx, method, to, content)
+		var again *temporaryError
+		if !errors.As(err, &again) {
+			return got, err
+		}
+		if attempt == attempts || ctx.Err() != nil {
+			return nil, fmt.Errorf("%w (%d attempts)", err, attempt)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(pause, min(again.after, maxRetryAfter))):
+		}
+		pause *= 2
+	}
+}
+
+// temporaryError is a failure that the next attempt may not have.
+type temporaryError struct {
+	error
+	after time.Duration // as the broker asks; 0 = it does not
+}
+
+// Unwrap returns the failure.
+func (e *temporaryError) Unwrap() error { return e.error }
+
+// once makes one attempt. content nil = no body.
+func (c *Client) once(ctx context.Context, method, to string, content []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(content))
 	if err != nil {
 		return nil, errors.New("the broker's address is malformed")
 	}
 	request.Header.Set("Accept", "application/hal+json, application/json;q=0.9")
-	if body != nil {
+	if content != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	c.authenticate(request)
+	at := request.URL.Scheme + "://" + request.URL.Host + request.URL.EscapedPath()
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the broker: %w", err)
+		return nil, &temporaryError{error: fmt.Errorf("ask the broker at %s: %w", at, err)}
 	}
 	defer response.Body.Close()
 	got, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return nil, fmt.Errorf("read the broker's response: %w", err)
+		return nil, &temporaryError{error: fmt.Errorf("read the broker's response from %s: %w", at,
+			err)}
 	}
-	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("the broker responds to %s %s with %d%s", method, request.URL.Path,
-			response.StatusCode, messageOf(got))
+	if response.StatusCode/100 == 2 {
+		return got, nil
 	}
-	return got, nil
+	err = fmt.Errorf("the broker responds to %s %s with %d%s%s", method, at, response.StatusCode,
+		messageOf(got), advice(response.StatusCode))
+	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode/100 == 5 {
+		return nil, &temporaryError{err, retryAfter(response.Header.Get("Retry-After"))}
+	}
+	return nil, err
+}
+
+// advice returns what to do about a status; "" = nothing is known.
+func advice(status int) string {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "; set PACT_BROKER_TOKEN, or PACT_BROKER_USERNAME and PACT_BROKER_PASSWORD"
+	}
+	return ""
+}
+
+// retryAfter parses the header (RFC 9110 section 10.2.3); 0 = it is missing or malformed.
+func retryAfter(value string) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 16); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return time.Until(at)
+	}
+	return 0
 }
 
 // authenticate adds credentials to requests to the broker's own origin.

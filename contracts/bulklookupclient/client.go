@@ -102,8 +102,8 @@ func (c *Client) BulkFrom(ctx context.Context, contentType string, body []byte) 
 	return batch, nil
 }
 
-// Stream looks up the queries of body: lines of text/plain or application/x-ndjson. The items are in
-// the order of the queries. It returns an error if the response was cut off.
+// Stream looks up the queries of body: lines of text/plain or application/x-ndjson. The items are
+// in the order of the queries. It returns an error if the response was cut off.
 func (c *Client) Stream(ctx context.Context, contentType, body string) ([]Item, error) {
 	response, err := c.Do(ctx, Request{Method: fasthttp.MethodPost, Path: "/api/stream",
 		ContentType: contentType, Body: []byte(body)})

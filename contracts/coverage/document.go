@@ -71,7 +71,8 @@ type alternative struct {
 	schema object
 }
 
-// alternatives returns the shapes of a schema.
+// alternatives returns the shapes of a schema. It leaves out selections of members of another shape:
+// their members are the same.
 func (d *document) alternatives(v any) []alternative {
 	schema, name := d.resolve(v)
 	choices := list(schema["anyOf"])
@@ -81,6 +82,9 @@ func (d *document) alternatives(v any) []alternative {
 	var all []alternative
 	for i, choice := range choices {
 		one, own := d.resolve(choice)
+		if one["x-selection-of"] != nil {
+			continue
+		}
 		if own == "" {
 			own = fmt.Sprintf("%s %d", name, i+1)
 		}

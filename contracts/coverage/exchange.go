@@ -72,6 +72,9 @@ func Checked(service http.Handler, failed func(error)) http.Handler {
 		service.ServeHTTP(recorder, r)
 		e.Received, e.Status, e.Header = time.Now(), recorder.Code, recorder.Header()
 		e.Body, e.size = parsed(recorder.Body.Bytes()), recorder.Body.Len()
+		if isLines(recorder.Header()) {
+			e.Sending, e.Body = queriesOf(r.Header, sent), listOfLines(recorder.Body.Bytes())
+		}
 		_, e.seen = ids.LoadOrStore(recorder.Header().Get("X-Request-Id"), true)
 		for _, err := range e.broken() {
 			failed(err)
@@ -84,6 +87,41 @@ func Checked(service http.Handler, failed func(error)) http.Handler {
 
 func isForm(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "application/x-www-form-urlencoded")
+}
+
+func isLines(h http.Header) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "application/x-ndjson")
+}
+
+// listOfLines returns a stream in the form of a list: its last line with the others as results.
+func listOfLines(text []byte) any {
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	whole := members(parsed(lines[len(lines)-1]))
+	results := []any{}
+	for _, line := range lines[:len(lines)-1] {
+		results = append(results, parsed(line))
+	}
+	return object{"results": results, "count": whole["count"], "failed": whole["failed"]}
+}
+
+// queriesOf returns the queries of a stream in the form of a list.
+func queriesOf(h http.Header, text []byte) any {
+	queries := []any{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		query := any(line)
+		if isLines(h) {
+			query = parsed([]byte(line))
+		}
+		if named := members(query); named != nil {
+			query = named["query"]
+		}
+		queries = append(queries, query)
+	}
+	return object{"queries": queries}
 }
 
 // parsed returns JSON, or nil for anything else.

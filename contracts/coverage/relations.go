@@ -44,7 +44,7 @@ var (
 	profilePaths = []string{"/api/user", "/api/user/details"}
 	userInfoPath = []string{"/oauth/userinfo"}
 	ratePaths    = slices.Concat(profilePaths, userInfoPath)
-	resultPaths  = []string{"/api/lookup", "/api/my-ip", "/api/bulk"}
+	resultPaths  = []string{"/api/lookup", "/api/my-ip", "/api/bulk", "/api/stream"}
 	tokenPath    = []string{"/oauth/token"}
 	introspected = []string{"/oauth/introspect"}
 	metadataPath = []string{"/.well-known/oauth-authorization-server",

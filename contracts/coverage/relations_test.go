@@ -70,6 +70,7 @@ func TestRelations(t *testing.T) {
 	cors := []string{"Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers",
 		"Retry-After, X-RateLimit-Reset, X-Cache, X-Request-Id"}
 	with := func(base []string, more ...string) []string { return append(slices.Clone(base), more...) }
+	lines := with(cors, "Content-Type", "application/x-ndjson")
 	tested := map[string]bool{}
 	for _, row := range []struct {
 		relation, method, path string
@@ -162,6 +163,18 @@ func TestRelations(t *testing.T) {
 			said{0, nil, `{"queries":["a","b"]}`},
 			said{200, cors, `{"count":2,"failed":0,"results":[{"query":"a"},{"query":"b"}]}`},
 			said{200, cors, `{"count":2,"failed":0,"results":[{"query":"b"},{"query":"a"}]}`}, nil},
+		{"count and failed count the results", "POST", "/api/stream",
+			said{0, []string{"Content-Type", "text/plain"}, "a\nb\n"},
+			said{200, lines, "{\"query\":\"a\",\"ok\":true}\n{\"query\":\"b\",\"ok\":false}\n{\"done\":true,\"count\":2,\"failed\":1}\n"},
+			said{200, lines, "{\"query\":\"a\",\"ok\":true}\n{\"query\":\"b\",\"ok\":false}\n{\"done\":true,\"count\":2,\"failed\":0}\n"}, nil},
+		{"results are in the order of queries", "POST", "/api/stream",
+			said{0, []string{"Content-Type", "application/x-ndjson"}, "\"a\"\n\n{\"query\":\"b\"}\n"},
+			said{200, lines, "{\"query\":\"a\"}\n{\"query\":\"b\"}\n{\"count\":2,\"failed\":0}"},
+			said{200, lines, "{\"query\":\"b\"}\n{\"query\":\"a\"}\n{\"count\":2,\"failed\":0}"}, nil},
+		{"results are in the order of queries", "POST", "/api/stream",
+			said{0, []string{"Content-Type", "text/plain"}, "a\nb\n"},
+			said{200, lines, "{\"query\":\"a\"}\n{\"query\":\"b\"}\n{\"count\":2,\"failed\":0}"},
+			said{200, lines, "{\"query\":\"a\"}\n{\"count\":1,\"failed\":0}"}, nil},
 		{"web pages may read every lookup", "GET", "/api/lookup", said{}, said{502, cors, ""},
 			said{502, nil, ""}, nil},
 		{"web pages may read every lookup", "GET", "/api/lookup", said{}, said{502, cors, ""},

@@ -1,5 +1,3 @@
-//go:build pact
-
 package mutants_test
 
 import (
@@ -8,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -36,6 +35,16 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(m.Run())
+}
+
+var native = flag.Bool("native", false, "compare with libpact_ffi")
+
+// newVerifier returns a verifier with the engine that is asked for.
+func newVerifier(target verify.Target) (*verify.Verifier, error) {
+	if *native {
+		return verify.NewNative(target)
+	}
+	return verify.New(target)
 }
 
 // atOnce is the number of mutants that run at once: they wait for files more than they compute.
@@ -200,7 +209,7 @@ func replay(ctx context.Context, all []mutants.Mutant, e expectation) (tried int
 	defer func() { err = errors.Join(err, p.Close()) }()
 	target := verify.Of(p)
 	target.States = states.of(target.States)
-	v, err := verify.New(target)
+	v, err := newVerifier(target)
 	if err != nil {
 		return 0, err
 	}
@@ -246,7 +255,7 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	v, err := verify.New(verify.Of(p))
+	v, err := newVerifier(verify.Of(p))
 	if err != nil {
 		return 0, err
 	}

@@ -168,6 +168,10 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 	described := pacttest.Response{Status: 200, Header: published(),
 		JSON: object{"client_id_metadata_document_supported": true}}
 	documents := given("clients may describe themselves")
+	policies := pacttest.Response{Status: 200, Header: published(),
+		JSON: object{"op_tos_uri": pacttest.Pattern("https://id.example/terms", "^https://.*"),
+			"op_policy_uri": pacttest.Pattern("https://id.example/privacy", "^https://.*")}}
+	named := given("the operator names policies")
 	run(t, p, []exchange{
 		{name: "a discovery where clients may register", given: []state{open},
 			request: get(discovered), response: ok, call: anywhere(discovered)},
@@ -179,6 +183,10 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 			request: get(old), response: ok, call: anywhere(old)},
 		{name: "a discovery where clients may describe themselves", given: []state{documents},
 			request: get(discovered), response: described, call: anywhere(discovered)},
+		{name: "a discovery where the operator names policies", given: []state{named},
+			request: get(discovered), response: policies, call: anywhere(discovered)},
+		{name: "a request for the metadata where the operator names policies", given: []state{named},
+			request: get(old), response: policies, call: anywhere(old)},
 		{name: "a request for the metadata where clients may describe themselves",
 			given: []state{documents}, request: get(old), response: described, call: anywhere(old)},
 	})

@@ -1,5 +1,3 @@
-//go:build pact
-
 package main
 
 import (
@@ -10,11 +8,16 @@ import (
 	"gatehouse/contracts/broker"
 )
 
-// brokerFlags are the flags for a Pact Broker.
-type brokerFlags struct {
+// brokerAccess are the credentials for a Pact Broker.
+type brokerAccess struct {
 	Token    string `name:"broker-token" env:"PACT_BROKER_TOKEN" placeholder:"TOKEN" group:"broker" help:"Bearer token."`
 	Username string `name:"broker-username" env:"PACT_BROKER_USERNAME" placeholder:"NAME" group:"broker" help:"User name."`
 	Password string `name:"broker-password" env:"PACT_BROKER_PASSWORD" placeholder:"PASSWORD" group:"broker" help:"Password of that user."`
+}
+
+// brokerFlags are the flags for a Pact Broker.
+type brokerFlags struct {
+	brokerAccess
 
 	Publish         bool     `group:"broker" help:"Publish the results to the broker. pactcheck fails if the broker rejects them. For CI only."`
 	ProviderVersion string   `name:"provider-version" placeholder:"VERSION" group:"broker" help:"Version of gatehouse that is verified, such as a commit."`
@@ -38,6 +41,9 @@ func (f *brokerFlags) check() error {
 	switch {
 	case f.Publish && f.ProviderVersion == "":
 		return errors.New("--publish needs --provider-version")
+	case f.Publish && f.Pending && f.ProviderBranch == "" && len(f.ProviderTags) == 0:
+		return errors.New("--publish needs --provider-branch: without one, no pact is pending, " +
+			"and the first pact of a new consumer can fail this run; --no-pending accepts that")
 	case f.MatchingBranch && f.ProviderBranch == "":
 		return errors.New("--matching-branch needs --provider-branch")
 	case !f.WIPSince.IsZero() && f.ProviderBranch == "" && len(f.ProviderTags) == 0:

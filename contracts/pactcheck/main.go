@@ -1,5 +1,3 @@
-//go:build pact
-
 // Command pactcheck checks contracts of client programs with gatehouse.
 package main
 
@@ -56,8 +54,11 @@ func stayLocal() error {
 // commands is the command line for kong, one field for each command.
 type commands struct {
 	Verify   verifyCommand   `cmd:"" help:"Verify pacts from files, folders or a Pact Broker."`
+	Check    checkCommand    `cmd:"" help:"Check pacts against an OpenAPI document, without a service."`
+	Diff     diffCommand     `cmd:"" help:"Compare two OpenAPI documents, and name the consumers that a change breaks."`
 	States   statesCommand   `cmd:"" help:"Print the provider states that pacts can use."`
 	Serve    serveCommand    `cmd:"" help:"Serve gatehouse and its states for a verifier in another language."`
+	Stub     stubCommand     `cmd:"" help:"Serve gatehouse for the tests of a client program, with states and faults."`
 	Prepare  prepareCommand  `cmd:"" help:"Copy pacts for a verifier that follows redirects."`
 	Coverage coverageCommand `cmd:"" help:"Show which parts of gatehouse's interface the pacts pin, and which they do not."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
@@ -154,9 +155,13 @@ type versionCommand struct{}
 // Help is shown by pactcheck version --help.
 func (*versionCommand) Help() string { return "Example:\n\n    pactcheck version" }
 
-// Run prints the version of pactcheck, which is gatehouse's own, and that of the library.
+// Run prints the version of pactcheck, which is gatehouse's own, and that of the library if pactcheck
+// has it.
 func (*versionCommand) Run(p *program) error {
-	_, err := fmt.Fprintf(p.stdout, "pactcheck %s, libpact_ffi %s\n",
-		cmp.Or(version, "(development)"), verify.LibraryVersion())
+	library := ""
+	if v := verify.LibraryVersion(); v != "" {
+		library = ", libpact_ffi " + v
+	}
+	_, err := fmt.Fprintf(p.stdout, "pactcheck %s%s\n", cmp.Or(version, "(development)"), library)
 	return err
 }

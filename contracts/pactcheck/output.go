@@ -1,5 +1,3 @@
-//go:build pact
-
 package main
 
 import (
@@ -20,6 +18,9 @@ type output string
 func (o output) Validate() error {
 	if o == "" {
 		return nil
+	}
+	if filepath.Base(string(o)) == "-" { // kong has made the path absolute
+		return errors.New("a report needs the name of a file; standard output is /dev/stdout")
 	}
 	info, err := os.Stat(string(o))
 	switch {

@@ -1,5 +1,3 @@
-//go:build pact
-
 package main
 
 import (
@@ -29,7 +27,7 @@ func (c *prepareCommand) Run(p *program) error {
 	var names []string
 	copies := map[string][]byte{}
 	for _, name := range c.Files {
-		pacts, err := readPacts(name)
+		pacts, err := readPacts(p, name, "")
 		if err != nil {
 			return usagef("%s", err)
 		}

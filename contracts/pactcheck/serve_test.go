@@ -1,5 +1,3 @@
-//go:build pact
-
 package main
 
 import (
@@ -7,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -127,14 +124,4 @@ func TestPrepareCommand(t *testing.T) {
 	if got := pactcheck(t, "prepare", "--out", out, t.TempDir()); got.code != 2 {
 		t.Errorf("got %+v for no pacts, want 2", got)
 	}
-}
-
-// TestMain spares the library the certificates of the machine, which it reads for each interaction:
-// nothing here is TLS.
-func TestMain(m *testing.M) {
-	if err := errors.Join(stayLocal(), os.Setenv("SSL_CERT_FILE", os.DevNull),
-		os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
 }

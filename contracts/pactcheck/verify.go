@@ -1,11 +1,10 @@
-//go:build pact
-
 package main
 
 import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -21,6 +20,8 @@ type verifyCommand struct {
 	Provider string   `default:"gatehouse" placeholder:"NAME" help:"What the pacts call gatehouse. Pacts with another provider are left out (${default})."`
 	BaseURL  *url.URL `name:"base-url" placeholder:"URL" help:"Verify the service there, not the gatehouse inside pactcheck."`
 	StateURL *url.URL `name:"state-url" placeholder:"URL" help:"Where that service takes state changes. Default: none, it already has its states."`
+
+	Native bool `help:"Compare with libpact_ffi, if pactcheck is built with it, and not with pactcheck's own rules."`
 
 	JUnit    output `name:"junit" type:"path" placeholder:"FILE" group:"reports" help:"Write a report as JUnit XML."`
 	JSON     output `name:"json" type:"path" placeholder:"FILE" group:"reports" help:"Write a report as JSON."`
@@ -40,8 +41,8 @@ var groups = []kong.Group{
 func (*verifyCommand) Help() string {
 	return "Each interaction runs on a gatehouse of its own, which is put into the interaction's states. The result is one line. " +
 		"A failure also shows what was expected, what came, and where. " +
-		"Unknown states, wrong parameters and unknown values in files are found before anything runs; pactcheck states lists all states. " +
-		"In a pact of a broker they are failures of their interactions: the other pacts are verified.\n\n" +
+		"A file or interaction that cannot be tried fails, for instance for an unknown state, and all others are verified; " +
+		"pactcheck states lists all states. Folders are searched for pacts with their subfolders.\n\n" +
 		"Examples:\n\n    pactcheck verify pacts/my-app-gatehouse.json\n" +
 		"    pactcheck verify --junit report.xml pacts/\n" +
 		"    pactcheck verify --publish --provider-version 1.4.0 --provider-branch main https://broker.example"
@@ -53,10 +54,20 @@ func (c *verifyCommand) Validate() error {
 		checkURL("--state-url", c.StateURL)); err != nil {
 		return err
 	}
+	if c.Native && verify.LibraryVersion() == "" {
+		return errors.New("--native: this pactcheck is built without libpact_ffi; go build -tags pact makes one with it")
+	}
 	if c.StateURL != nil && c.BaseURL == nil {
 		return errors.New("--state-url goes with --base-url")
 	}
-	return c.brokerFlags.check()
+	if err := c.brokerFlags.check(); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(c.Sources, func(s string) bool { return !isURL(s) }); c.Publish && i >= 0 {
+		return fmt.Errorf("--publish publishes the results of a broker's pacts, and %s is a file or folder: "+
+			"publish it with pact-broker publish, then verify the address of the broker", c.Sources[i])
+	}
+	return nil
 }
 
 func checkURL(flag string, u *url.URL) error {
@@ -68,21 +79,26 @@ func checkURL(flag string, u *url.URL) error {
 
 // Run verifies the pacts of the command line.
 func (c *verifyCommand) Run(p *program) error {
-	pacts, err := c.read(p)
-	if err != nil {
-		return err
-	}
 	r := &report.Run{Provider: "gatehouse in this process", Started: time.Now(),
 		Pacts: []*report.Pact{}}
 	if c.BaseURL != nil {
-		r.Provider = c.BaseURL.String()
+		r.Provider = c.BaseURL.Redacted()
 	}
 	live := &report.Live{W: p.stdout}
-	err = c.verifyAll(p, pacts, r, live)
+	pacts, untried, err := c.read(p)
+	if err == nil {
+		err = c.verifyAll(p, pacts, r, live)
+	}
 	r.Took = time.Since(r.Started)
 	if err == nil {
 		live.End(r)
 		err = live.Err
+	}
+	for _, one := range contracts.Errors(err) {
+		r.Errors = append(r.Errors, one.Error())
+	}
+	if untried != nil {
+		err = errors.Join(err, &usageError{"files with errors:", contracts.Errors(untried)})
 	}
 	err = errors.Join(err, c.JUnit.write(r.WriteJUnit), c.JSON.write(r.WriteJSON),
 		c.Markdown.write(r.WriteMarkdown))
@@ -106,7 +122,11 @@ func (c *verifyCommand) verifyAll(p *program, pacts []pact, r *report.Run,
 		defer func() { err = errors.Join(err, provider.Close()) }()
 		target = verify.Of(provider)
 	}
-	verifier, err := verify.New(target)
+	engine := verify.New
+	if c.Native {
+		engine = verify.NewNative
+	}
+	verifier, err := engine(target)
 	if err != nil {
 		return err
 	}

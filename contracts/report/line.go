@@ -25,8 +25,8 @@ func Line(s string) string {
 	return commands.ReplaceAllStringFunc(s, func(c string) string { return c[:1] + " " + c[1:] })
 }
 
-// code returns text as code in Markdown, where it has no links, mentions or markup.
-func code(s string) string {
+// Code returns text as code in Markdown, where it has no links, mentions or markup.
+func Code(s string) string {
 	s = strings.TrimSpace(strings.ReplaceAll(Line(s), "`", "'"))
 	if s == "" {
 		return "(nothing)"
@@ -35,4 +35,4 @@ func code(s string) string {
 }
 
 // cell returns text as code for a table in Markdown.
-func cell(s string) string { return strings.ReplaceAll(code(s), "|", `\|`) }
+func cell(s string) string { return strings.ReplaceAll(Code(s), "|", `\|`) }

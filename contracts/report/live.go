@@ -45,11 +45,8 @@ func (l *Live) Interaction(it *Interaction) {
 	for _, p := range it.Problems {
 		l.printf("      %s", p.String())
 	}
-	if len(it.States) > 0 {
-		l.printf("      given:    %s", strings.Join(it.States, "; "))
-	}
-	if it.Response != "" {
-		l.printf("      response: %s", it.Response)
+	for _, fact := range it.facts() {
+		l.printf("      %-9s %s", fact[0]+":", fact[1])
 	}
 }
 

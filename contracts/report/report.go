@@ -13,6 +13,8 @@ type Run struct {
 	Started  time.Time     `json:"started"`
 	Took     time.Duration `json:"took_ns"`
 	Pacts    []*Pact       `json:"pacts"`
+	// Errors are why the verification ended before its end, or could not begin.
+	Errors []string `json:"errors,omitempty"`
 }
 
 // Pact is the result of one pact.
@@ -35,8 +37,32 @@ type Interaction struct {
 	Result      Result    `json:"result"`
 	Problems    []Problem `json:"problems,omitempty"` // if Failed or Pending
 	// status and start of the body, if Failed or Pending
-	Response string        `json:"answer,omitempty"`
-	Took     time.Duration `json:"took_ns"`
+	Response string `json:"answer,omitempty"`
+	// Sent is the request as the service got it, and Curl the command that sends it, both without
+	// secrets, if Failed or Pending and the request was sent.
+	Sent   string        `json:"sent,omitempty"`
+	Curl   string        `json:"curl,omitempty"`
+	Advice []string      `json:"advice,omitempty"` // what to try, one sentence each
+	Took   time.Duration `json:"took_ns"`
+}
+
+// facts returns what is known about a failure besides its problems: name and text of each line.
+func (it *Interaction) facts() (all [][2]string) {
+	for _, advice := range it.Advice {
+		all = append(all, [2]string{"try", advice})
+	}
+	given := "none"
+	if len(it.States) > 0 {
+		given = strings.Join(it.States, "; ")
+	}
+	all = append(all, [2]string{"given", given})
+	for _, fact := range [][2]string{{"request", it.Sent}, {"response", it.Response},
+		{"repeat", it.Curl}} {
+		if fact[1] != "" {
+			all = append(all, fact)
+		}
+	}
+	return all
 }
 
 // Problem is one difference between the expected and the actual response.
@@ -46,6 +72,9 @@ type Problem struct {
 	Actual   string `json:"actual,omitempty"`
 	Reason   string `json:"reason"`
 }
+
+// Missing is the Reason of a Problem whose Where the response does not have.
+const Missing = "is missing"
 
 // Result is the result of an interaction.
 type Result string
@@ -83,7 +112,7 @@ func (r *Run) OK() bool {
 			return false
 		}
 	}
-	return failed == 0
+	return failed == 0 && len(r.Errors) == 0
 }
 
 // Verified reports whether every interaction was verified, including pending ones.
@@ -99,6 +128,9 @@ func (p *Pact) Verified() bool {
 // String returns one line: the place, the expected and the actual value, and the reason.
 func (p Problem) String() string {
 	var b strings.Builder
+	if p.Reason == Missing {
+		return p.Where + " " + Missing
+	}
 	if p.Where != "" {
 		b.WriteString(p.Where + ": ")
 	}

@@ -24,11 +24,13 @@ func run() *report.Run {
 				{Description: "one", Request: "GET /a", Result: report.Verified, Took: time.Second},
 				{Description: "two <b>", Request: "GET /b", Result: report.Failed,
 					States: []string{`a user {"name":"x"}`}, Response: "200 {}",
+					Sent: "GET /b; X: 1", Curl: "curl -i http://x/b",
 					Problems: []report.Problem{{Where: "body $.id", Expected: "5", Actual: `"5"`,
 						Reason: "a number is due"},
 						{Where: "header X", Expected: "1", Reason: "it is missing\x01"}}},
 				{Description: "three", Request: "GET /c", Result: report.Pending,
-					Problems: []report.Problem{{Reason: "no response"}}},
+					Problems: []report.Problem{{Reason: "no response"},
+						{Where: "$.a", Reason: report.Missing}}, Advice: []string{"look"}},
 			},
 		}}}
 }
@@ -49,9 +51,14 @@ func TestLiveLines(t *testing.T) {
       body $.id: expected 5, got "5" (a number is due)
       header X: expected 1, got nothing (it is missing)
       given:    a user {"name":"x"}
+      request:  GET /b; X: 1
       response: 200 {}
+      repeat:   curl -i http://x/b
   ~ three  [GET /c]
       no response
+      $.a is missing
+      try:      look
+      given:    none
   published to the broker
 
 3 interactions of 1 pact: 1 verified, 1 failed, 1 pending in 1.5 s

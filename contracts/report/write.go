@@ -93,6 +93,11 @@ func (r *Run) WriteJUnit(w io.Writer) error {
 		doc.Errors += suite.Errors
 		doc.Suites = append(doc.Suites, suite)
 	}
+	if suite := r.errorSuite(); suite.Tests > 0 {
+		doc.Tests += suite.Tests
+		doc.Errors += suite.Errors
+		doc.Suites = append(doc.Suites, suite)
+	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -135,6 +140,17 @@ func (r *Run) suite(p *Pact) junitSuite {
 	return s
 }
 
+// errorSuite returns a case for each of the Errors.
+func (r *Run) errorSuite() junitSuite {
+	s := junitSuite{Name: "pactcheck", Tests: len(r.Errors), Errors: len(r.Errors), Time: "0.000",
+		Timestamp: r.Started.UTC().Format(time.RFC3339)}
+	for _, text := range r.Errors {
+		s.Cases = append(s.Cases, junitCase{Class: "pactcheck", Name: "verify", Time: "0.000",
+			Error: &junitNote{Message: Line(text), Type: "run"}})
+	}
+	return s
+}
+
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
 // headline returns the first problem.
@@ -148,15 +164,15 @@ func (it *Interaction) headline() string {
 // details returns everything known about a failure, one fact a line.
 func (it *Interaction) details() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nrequest: %s\n", Line(it.Request))
-	for _, s := range it.States {
-		fmt.Fprintf(&b, "given: %s\n", Line(s))
+	b.WriteString("\n")
+	if it.Sent == "" {
+		fmt.Fprintf(&b, "request: %s\n", Line(it.Request))
 	}
 	for _, p := range it.Problems {
 		fmt.Fprintf(&b, "%s\n", Line(p.String()))
 	}
-	if it.Response != "" {
-		fmt.Fprintf(&b, "response: %s\n", Line(it.Response))
+	for _, fact := range it.facts() {
+		fmt.Fprintf(&b, "%s: %s\n", fact[0], Line(fact[1]))
 	}
 	return b.String()
 }
@@ -176,14 +192,17 @@ func (r *Run) WriteMarkdown(w io.Writer) error {
 		for _, it := range p.Interactions {
 			if it.Result != Verified {
 				fmt.Fprintf(&b, "\n## %s %s: %s\n\n```\n%s\n```\n", mark(it.Result),
-					code(p.Consumer), code(it.Description),
+					Code(p.Consumer), Code(it.Description),
 					strings.ReplaceAll(strings.TrimSpace(it.details()), "```", "'''"))
 			}
 		}
 		if p.PublishError != "" {
 			fmt.Fprintf(&b, "\n## ✗ %s: the broker rejected the result\n\n%s\n",
-				code(p.Consumer), code(p.PublishError))
+				Code(p.Consumer), Code(p.PublishError))
 		}
+	}
+	for _, text := range r.Errors {
+		fmt.Fprintf(&b, "\n## ✗ the verification ended\n\n%s\n", Code(text))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -28,15 +28,21 @@ const char *pactffi_verifier_json(const VerifierHandle *handle);
 import "C"
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"gatehouse/contracts"
+	"gatehouse/contracts/report"
 )
 
 // initialize configures the library once.
@@ -50,7 +56,7 @@ var initialize = sync.OnceFunc(func() {
 	C.pactffi_init_with_log_level(level)
 })
 
-// LibraryVersion returns the version of libpact_ffi.
+// LibraryVersion returns the version of libpact_ffi; "" = this program does not have it.
 func LibraryVersion() string { return C.GoString(C.pactffi_version()) }
 
 // silence replaces file descriptor 1 during verifications: the library prints a report there.
@@ -99,6 +105,42 @@ func endSilence() error {
 		return nil
 	}
 	return errors.Join(syscall.Dup3(silence.kept, 1, 0), syscall.Close(silence.kept))
+}
+
+// library is the engine of libpact_ffi. It writes each interaction to a file.
+type library struct {
+	folder   string
+	recorder *recorder
+}
+
+func newNative(r *recorder) (engine, error) {
+	folder, err := os.MkdirTemp("", "pactcheck-")
+	return &library{folder, r}, err
+}
+
+func (l *library) close() error { return os.RemoveAll(l.folder) }
+
+func (l *library) try(_ context.Context, p *contracts.Pact, i int) ([]report.Problem, error) {
+	pact, err := p.Alone(i)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(l.folder, "pact.json")
+	if err := os.WriteFile(file, pact, 0o600); err != nil {
+		return nil, err
+	}
+	text, passed, err := native(file, p.Provider, l.recorder.url, l.recorder.stateURL(),
+		requestTimeout)
+	if err != nil {
+		return nil, err
+	}
+	// The library names the copy, which nobody else knows.
+	text = bytes.ReplaceAll(text, []byte(file), []byte(filepath.Base(file)))
+	problems, err := problemsOf(text)
+	if err == nil && !passed && len(problems) == 0 {
+		problems = []report.Problem{{Reason: "the verifier gives no reason"}}
+	}
+	return problems, err
 }
 
 // native verifies the pact in file against base and returns the library's result as JSON.

@@ -1,5 +1,3 @@
-//go:build pact
-
 package verify
 
 import (
@@ -8,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -26,8 +25,9 @@ type Target struct {
 	Service http.Handler
 	States  http.Handler // handles state changes; nil = the service already has its states
 
-	check  func(*contracts.Interaction) error // of the states; nil = they are unknown
-	absent *atomic.Pointer[AbsentError]       // nil = the service is in this process
+	address *url.URL                           // for commands that people repeat; nil = that of pactcheck serve
+	check   func(*contracts.Interaction) error // of the states; nil = they are unknown
+	absent  *atomic.Pointer[AbsentError]       // nil = the service is in this process
 }
 
 // Of returns a Provider as a target.
@@ -39,7 +39,7 @@ func Of(p *contracts.Provider) Target {
 // Remote returns the service at base as a target. Its state changes go to states, nil = it has
 // none.
 func Remote(base, states *url.URL) Target {
-	t := Target{absent: new(atomic.Pointer[AbsentError])}
+	t := Target{address: base, absent: new(atomic.Pointer[AbsentError])}
 	t.Service = contracts.HideRedirects(contracts.Proxy(func(r *httputil.ProxyRequest) {
 		r.SetURL(base)
 	}, t.failed(base)))
@@ -111,14 +111,35 @@ type recorder struct {
 	values map[string]any
 }
 
-// recording keeps a response that goes through it.
+// recording keeps a response that goes through it, and its request.
 type recording struct {
 	http.ResponseWriter
-	status int
-	body   strings.Builder
+	status  int
+	body    strings.Builder
+	request *http.Request
+	sent    strings.Builder // the body of the request
+}
+
+// tee is a body of which kept gets the beginning.
+type tee struct {
+	io.ReadCloser
+	kept *strings.Builder
+}
+
+// Read implements io.Reader.
+func (t tee) Read(b []byte) (int, error) {
+	n, err := t.ReadCloser.Read(b)
+	keep(t.kept, b[:n])
+	return n, err
+}
+
+// keep appends as much of b as maxRecorded allows.
+func keep(kept *strings.Builder, b []byte) {
+	kept.Write(b[:min(len(b), maxRecorded-min(maxRecorded, kept.Len()))])
 }
 
 func newRecorder(target Target) (*recorder, error) {
+	target.address = cmp.Or(target.address, served)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
@@ -153,9 +174,16 @@ func (r *recorder) reset() {
 	r.last, r.states, r.values = nil, nil, map[string]any{}
 }
 
-// recorded returns the last response, "" = none, and the failed state changes. It counts each of
+// failed reports whether a state change failed.
+func (r *recorder) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.states) > 0
+}
+
+// recorded returns the last exchange, nil = none, and the failed state changes. It counts each of
 // the uses that no state has given a value as one.
-func (r *recorder) recorded(uses []string) (response string, states []string) {
+func (r *recorder) recorded(uses []string) (last *recording, states []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	states = r.states
@@ -165,20 +193,17 @@ func (r *recorder) recorded(uses []string) (response string, states []string) {
 				cmp.Or(strings.Join(slices.Sorted(maps.Keys(r.values)), ", "), "none"))}
 		}
 	}
-	if r.last != nil {
-		response = strings.TrimSpace(fmt.Sprintf("%d %s", r.last.status,
-			legible(r.last.body.String())))
-	}
-	return response, states
+	return r.last, states
 }
 
 // ServeHTTP implements http.Handler.
 func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	got := &recording{ResponseWriter: w}
+	got := &recording{ResponseWriter: w, request: request.Clone(request.Context())}
 	if request.URL.Path != statePath {
 		r.last = got
+		request.Body = tee{request.Body, &got.sent}
 		r.target.Service.ServeHTTP(got, request)
 		return
 	}
@@ -207,7 +232,7 @@ func (r *recording) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	r.body.Write(b[:min(len(b), maxRecorded-min(maxRecorded, r.body.Len()))])
+	keep(&r.body, b)
 	return r.ResponseWriter.Write(b)
 }
 

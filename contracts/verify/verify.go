@@ -1,15 +1,10 @@
-//go:build pact
-
 package verify
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"gatehouse/contracts"
@@ -22,24 +17,42 @@ const requestTimeout = time.Minute
 // Verifier verifies pacts against one target. It is for one goroutine.
 type Verifier struct {
 	recorder *recorder
-	folder   string
+	engine   engine
 }
 
-// New returns a Verifier. The caller must Close it.
+// engine tries interactions and compares.
+type engine interface {
+	// try tries an interaction of a pact at the recorder and returns what differs. Its error is not
+	// about the contract.
+	try(ctx context.Context, p *contracts.Pact, i int) ([]report.Problem, error)
+	close() error
+}
+
+// New returns a Verifier with the matching of this project. The caller must Close it.
 func New(target Target) (*Verifier, error) {
-	folder, err := os.MkdirTemp("", "pactcheck-")
+	recorder, err := newRecorder(target)
 	if err != nil {
 		return nil, err
 	}
+	return &Verifier{recorder, newOwn(recorder)}, nil
+}
+
+// NewNative returns a Verifier with the matching of libpact_ffi, which only programs with the build
+// tag pact have. The caller must Close it.
+func NewNative(target Target) (*Verifier, error) {
 	recorder, err := newRecorder(target)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
+		return nil, err
 	}
-	return &Verifier{recorder, folder}, nil
+	engine, err := newNative(recorder)
+	if err != nil {
+		return nil, errors.Join(err, recorder.close())
+	}
+	return &Verifier{recorder, engine}, nil
 }
 
 // Close releases the Verifier's server and files.
-func (v *Verifier) Close() error { return errors.Join(v.recorder.close(), os.RemoveAll(v.folder)) }
+func (v *Verifier) Close() error { return errors.Join(v.engine.close(), v.recorder.close()) }
 
 // Pact verifies each interaction of a pact and passes its result to live. A failure is Pending if
 // the pact or the interaction is pending. The error is not about the contract: it is a problem of
@@ -51,7 +64,7 @@ func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool,
 		if err := ctx.Err(); err != nil {
 			return all, err
 		}
-		it, err := v.interaction(p, i)
+		it, err := v.interaction(ctx, p, i)
 		if err != nil {
 			return all, fmt.Errorf("%s: interaction %q: %w", p.Source,
 				p.Interactions[i].Description, err)
@@ -66,7 +79,8 @@ func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool,
 }
 
 // interaction verifies one interaction.
-func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, error) {
+func (v *Verifier) interaction(ctx context.Context, p *contracts.Pact,
+	i int) (*report.Interaction, error) {
 	began, expected := time.Now(), &p.Interactions[i]
 	it := &report.Interaction{Description: expected.Description,
 		States:  stateNames(expected.States),
@@ -78,27 +92,17 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 		}
 		return it, nil
 	}
-	pact, err := p.Alone(i)
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(v.folder, "pact.json")
-	if err := os.WriteFile(file, pact, 0o600); err != nil {
-		return nil, err
-	}
 	v.recorder.reset()
-	text, passed, err := native(file, p.Provider, v.recorder.url, v.recorder.stateURL(),
-		requestTimeout)
-	if err != nil {
-		return nil, err
+	problems, err := v.engine.try(ctx, p, i)
+	if err == nil {
+		err = v.recorder.target.absence()
 	}
-	// The library names the copy, which nobody else knows.
-	text = bytes.ReplaceAll(text, []byte(file), []byte(filepath.Base(file)))
-	if err := v.recorder.target.absence(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	it.Took = time.Since(began)
-	return it, v.explain(it, expected.Uses(), text, passed)
+	v.explain(it, expected, problems)
+	return it, nil
 }
 
 // untried returns why an interaction cannot be tried; nil = it can.
@@ -118,27 +122,23 @@ func (v *Verifier) untried(expected *contracts.Interaction) []report.Problem {
 	return all
 }
 
-// explain sets the result that the library found. uses are the values that it takes from states.
-func (v *Verifier) explain(it *report.Interaction, uses []string, text []byte, passed bool) error {
-	problems, err := problemsOf(text)
-	if err != nil {
-		return err
+// explain sets the result.
+func (v *Verifier) explain(it *report.Interaction, expected *contracts.Interaction,
+	problems []report.Problem) {
+	last, states := v.recorder.recorded(expected.Uses())
+	if len(problems) == 0 && len(states) == 0 {
+		return
 	}
-	response, states := v.recorder.recorded(uses)
-	if passed && len(problems) == 0 && len(states) == 0 {
-		return nil
+	it.Result, it.Problems = report.Failed, problems
+	if len(states) > 0 {
+		it.Problems = nil
 	}
-	it.Result, it.Response = report.Failed, response
 	for _, s := range states {
 		it.Problems = append(it.Problems, report.Problem{Where: "state", Reason: s})
 	}
-	if len(states) == 0 {
-		it.Problems = problems
+	if last != nil {
+		v.recorder.target.describe(it, expected, last)
 	}
-	if len(it.Problems) == 0 {
-		it.Problems = []report.Problem{{Reason: "the verifier gives no reason"}}
-	}
-	return nil
 }
 
 // stateNames returns states for people.

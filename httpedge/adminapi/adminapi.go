@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
@@ -70,21 +69,23 @@ func Endpoints(
 		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(pattern, methods),
 			Head: endpoint.SetPrivateJSON}
 		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost,
-			fasthttp.MethodPatch, fasthttp.MethodDelete} {
+			fasthttp.MethodPut, fasthttp.MethodPatch, fasthttp.MethodDelete} {
 			if methods[m] != nil {
 				e.Methods = append(e.Methods, m)
 			}
 		}
 		return e
 	}
-	get, post, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch,
-		fasthttp.MethodDelete
+	get, post, put, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPut,
+		fasthttp.MethodPatch, fasthttp.MethodDelete
 	client, user := pathAdminClients+"/{id}", pathAdminUsers+"/{id}"
 	return []endpoint.Endpoint{
 		row(pathAdminClients, map[string]adminHandler{get: listClients, post: createClient}),
-		row(client, map[string]adminHandler{get: showClient, patch: updateClient,
-			remove: deleteClient}),
+		row(client, map[string]adminHandler{get: showClient, put: putClient,
+			patch: updateClient, remove: deleteClient}),
 		row(client+"/approve", map[string]adminHandler{post: setApproved(true)}),
+		row(client+"/verify", map[string]adminHandler{post: setVerified(true)}),
+		row(client+"/unverify", map[string]adminHandler{post: setVerified(false)}),
 		row(client+"/unapprove", map[string]adminHandler{post: setApproved(false)}),
 		row(client+"/disable", map[string]adminHandler{post: setClientDisabled(true)}),
 		row(client+"/enable", map[string]adminHandler{post: setClientDisabled(false)}),
@@ -98,7 +99,8 @@ func Endpoints(
 		row(user+"/sessions", map[string]adminHandler{get: listSessions}),
 		row(user+"/sessions/{session}", map[string]adminHandler{remove: endSession}),
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
-		row(pathAdminResources, map[string]adminHandler{get: listResources, post: createResource}),
+		row(pathAdminResources, map[string]adminHandler{get: listResources, post: createResource,
+			put: putResource}),
 		row(pathAdminResources+"/{number}", map[string]adminHandler{get: showResource,
 			remove: deleteResource}),
 		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
@@ -218,16 +220,10 @@ func (c *adminCall) pathValue(name string) string {
 // clientID returns the client id in the path, or oauth.ErrNotFound when it cannot be one.
 func (c *adminCall) clientID() (string, error) {
 	id := c.pathValue("id")
-	if !isClientID(id) {
+	if !oauth.IsClientID(id) {
 		return "", oauth.ErrNotFound
 	}
 	return id, nil
-}
-
-// isClientID reports whether text has the form of client ids: a canonical UUID.
-func isClientID(text string) bool {
-	id, err := uuid.Parse(text)
-	return err == nil && id.String() == text
 }
 
 // userID returns the user id in the path, or account.ErrNotFound when it cannot be one.
@@ -252,6 +248,22 @@ func (c *adminCall) page() (after string, limit int, err error) {
 	}
 	limit, err = pageLimit(endpoint.Value(params, "limit"))
 	return endpoint.Value(params, "after"), limit, err
+}
+
+// dryRun returns the parameter dry_run.
+func (c *adminCall) dryRun() (bool, error) {
+	switch params, ok := endpoint.ParseParameters(c.URI().QueryString()); {
+	case !ok:
+		return false, endpoint.ErrInvalidRequest.Saying("The query is malformed.")
+	default:
+		switch endpoint.Value(params, "dry_run") {
+		case "", "false":
+			return false, nil
+		case "true":
+			return true, nil
+		}
+	}
+	return false, account.FieldError{Field: "dry_run", Message: "must be true or false"}
 }
 
 // pageLimit returns the value of the parameter limit; "" = defaultPage.

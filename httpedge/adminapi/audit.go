@@ -40,8 +40,8 @@ func listEvents(c *adminCall) (any, error) {
 	return page, nil
 }
 
-// recordTrailRead records that the operator has read events. Whoever follows the trail reads that
-// too: a page that goes on and has nothing else is not recorded, or there would be no end.
+// recordTrailRead records that the operator has read events. A program that follows the trail
+// reads that too: a page that goes on and has nothing else is not recorded, or there would be no end.
 func (c *adminCall) recordTrailRead(f audit.Filter, events []audit.Event) {
 	onlyReads := !slices.ContainsFunc(events, func(e audit.Event) bool {
 		return e.Action != audit.TrailRead
@@ -100,7 +100,7 @@ func setFilter(f *audit.Filter, p oauth.Parameter) (err error) {
 		ok, must = err == nil && f.UserID >= 1, "must be the id of a user, a number"
 	case "client":
 		f.ClientID = p.Value
-		ok, must = isClientID(p.Value), "must be the id of a client, a UUID"
+		ok, must = oauth.IsClientID(p.Value), "must be the id of a client"
 	case "action":
 		f.Action = audit.Action(p.Value)
 		ok, must = slices.Contains(audit.Actions, f.Action), "must be one of "+actions()

@@ -144,9 +144,9 @@ func TestOpenAPIHasAllActions(t *testing.T) {
 	}
 }
 
-// TestOperatorHidesNothing does more of an action than share a row, reads people and the trail, and is
-// refused: all of it is on record, with the values before and after, and who follows the trail comes
-// to an end.
+// TestOperatorHidesNothing does more of an action than share a row, reads people and the trail, and
+// is refused: all of it is on record, with the values before and after, and who follows the trail
+// comes to an end.
 func TestOperatorHidesNothing(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	d := st.Describe(t)

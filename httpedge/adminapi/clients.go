@@ -30,6 +30,8 @@ type clientRecord struct {
 	TokensIssued    int64          `json:"tokens_issued"` // by this process
 	LastUsedAt      *string        `json:"last_used_at"`  // null = not since this process started
 	RegisteredBy    string         `json:"registered_by"`
+	Set             string         `json:"set,omitempty"`
+	Declared        bool           `json:"declared,omitempty"`
 	Failures        int64          `json:"failures"` // at this process
 	LastFailureAt   *string        `json:"last_failure_at"`
 	LastError       *string        `json:"last_error"`
@@ -59,6 +61,7 @@ func registeredBy(o *oauth.ClientOptions) string {
 type secretRecord struct {
 	ID        string `json:"id"`
 	CreatedAt string `json:"created_at"`
+	Hash      string `json:"hash"`
 }
 
 // newSecretRecord is the response to a rotation.
@@ -79,14 +82,15 @@ func (s *service) clientRecord(c *oauth.Client) clientRecord {
 		LoopbackAnyPort: c.LoopbackAnyPort,
 		IntrospectAny:   c.IntrospectAny, TokensPerMinute: c.TokensPerMinute, Disabled: c.Disabled,
 		Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
-		RegisteredBy: registeredBy(&c.Options), optionRecord: newOptionRecord(&c.Options),
+		RegisteredBy: registeredBy(&c.Options),
+		Set:          c.Options.Set, Declared: c.Options.Declared, optionRecord: newOptionRecord(&c.Options),
 	}
 	if !c.Awaits.IsZero() {
 		until := timestamp(c.Awaits)
 		r.AwaitsConsentUntil = &until
 	}
 	for i, secret := range c.Secrets {
-		r.Secrets[i] = secretRecord{secret.ID, timestamp(secret.Created)}
+		r.Secrets[i] = secretRecord{secret.ID, timestamp(secret.Created), secret.Hash.String()}
 	}
 	usage := s.tokens.ClientUsage(c.ID)
 	r.TokensIssued = usage.Issued
@@ -118,7 +122,7 @@ func listClients(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if after != "" && !isClientID(after) {
+	if after != "" && !oauth.IsClientID(after) {
 		return nil, errAfter
 	}
 	clients, err := c.tokens.Clients(c.context, after, limit)
@@ -143,12 +147,8 @@ func createClient(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var client oauth.Client
-	o.flag("public", &client.Public)
-	o.flag("operator", &client.Operator)
-	o.flag("detail_user_approved", &client.DetailApproved)
-	setDefaults(&client)
-	registration(o, &client)
+	client := newClient(o)
+	o.text("client_id", &client.ID)
 	if err := o.end(); err != nil {
 		return nil, err
 	}
@@ -160,6 +160,16 @@ func createClient(c *adminCall) (any, error) {
 	record.ClientSecret = secret
 	c.created(pathAdminClients + "/" + created.ID)
 	return record, nil
+}
+
+// newClient returns the client that o registers, without an ID.
+func newClient(o *object) (client oauth.Client) {
+	o.flag("public", &client.Public)
+	o.flag("operator", &client.Operator)
+	o.flag("detail_user_approved", &client.DetailApproved)
+	setDefaults(&client)
+	registration(o, &client)
+	return client
 }
 
 // setDefaults sets the grants and scopes of a client whose registration names none.
@@ -246,6 +256,20 @@ func setApproved(approved bool) adminHandler {
 		}
 		return c.changeClient(func(client *oauth.Client) error {
 			client.DetailApproved = approved
+			return nil
+		})
+	}
+}
+
+// setVerified says that an operator has checked who stands behind a client that registered or
+// described itself, or withdraws that. Operators know whose the other clients are.
+func setVerified(verified bool) adminHandler {
+	return func(c *adminCall) (any, error) {
+		if err := c.nothing(); err != nil {
+			return nil, err
+		}
+		return c.changeClient(func(client *oauth.Client) error {
+			client.Options.Verified = verified && client.Options.SelfRegistered
 			return nil
 		})
 	}

@@ -31,8 +31,7 @@ func (c *adminCall) object() (*object, error) {
 		return nil, endpoint.ErrNotJSON
 	}
 	o := newObject()
-	body := c.PostBody()
-	if !utf8.Valid(body) || !o.read(json.NewDecoder(bytes.NewReader(body))) {
+	if !o.parse(c.PostBody()) {
 		return nil, endpoint.ErrInvalidRequest.Saying("The body must be one JSON object.")
 	}
 	return o, nil
@@ -53,6 +52,11 @@ func (c *adminCall) nothing() error {
 		return err
 	}
 	return o.end()
+}
+
+// parse reads a text, and reports whether it is one JSON object.
+func (o *object) parse(text []byte) bool {
+	return utf8.Valid(text) && o.read(json.NewDecoder(bytes.NewReader(text)))
 }
 
 func (o *object) read(d *json.Decoder) bool {

@@ -13,14 +13,28 @@ type optionRecord struct {
 	ClaimsInIDToken        bool            `json:"claims_in_id_token,omitempty"`
 	PostLogoutRedirectURIs []string        `json:"post_logout_redirect_uris,omitempty"`
 	BackchannelLogoutURI   string          `json:"backchannel_logout_uri,omitempty"`
+	FirstParty             bool            `json:"first_party,omitempty"`
 	RequirePKCE            bool            `json:"require_pkce,omitempty"`
 	AccessTokenFormat      string          `json:"access_token_format,omitempty"`
 	JWKS                   json.RawMessage `json:"jwks,omitempty"`
 	JWKSURI                string          `json:"jwks_uri,omitempty"`
+	Federated              federatedRecord `json:"federated,omitzero"`
 	Resources              []string        `json:"resources,omitempty"`
 	SelfRegistered         bool            `json:"self_registered,omitempty"`
+	Verified               bool            `json:"verified,omitempty"`
 	MetadataURL            string          `json:"metadata_url,omitempty"`
 }
+
+// federatedRecord says which JWTs of another issuer authenticate a client.
+type federatedRecord struct {
+	Issuer   string          `json:"issuer"`
+	Subject  string          `json:"subject"`
+	Audience string          `json:"audience,omitempty"`
+	JWKS     json.RawMessage `json:"jwks,omitempty"`
+}
+
+// IsZero reports whether there are none.
+func (r federatedRecord) IsZero() bool { return r.Issuer == "" }
 
 // The values of access_token_format.
 const (
@@ -35,6 +49,9 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 		BackchannelLogoutURI:   o.BackchannelLogoutURI, RequirePKCE: o.RequirePKCE,
 		JWKS: json.RawMessage(o.JWKS), JWKSURI: o.JWKSURI, Resources: o.Resources,
 		SelfRegistered: o.SelfRegistered, MetadataURL: o.MetadataURL,
+		Verified: o.Verified, FirstParty: o.FirstParty,
+		Federated: federatedRecord{o.Federated.Issuer, o.Federated.Subject, o.Federated.Audience,
+			json.RawMessage(o.Federated.JWKS)},
 	}
 	if o.JWTAccessTokens {
 		r.AccessTokenFormat = formatJWT
@@ -48,16 +65,42 @@ func options(o *object, to *oauth.ClientOptions) {
 	o.flag("claims_in_id_token", &to.ClaimsInIDToken)
 	o.texts("post_logout_redirect_uris", &to.PostLogoutRedirectURIs)
 	o.clearable("backchannel_logout_uri", &to.BackchannelLogoutURI)
+	o.flag("first_party", &to.FirstParty)
 	o.flag("require_pkce", &to.RequirePKCE)
 	o.clearable("jwks_uri", &to.JWKSURI)
 	o.texts("resources", &to.Resources)
 	o.keys("jwks", &to.JWKS)
+	o.federated("federated", &to.Federated)
 	var format string
 	if o.text("access_token_format", &format) {
 		if format != formatOpaque && format != formatJWT {
 			o.refuse("access_token_format", "must be opaque or jwt")
 		}
 		to.JWTAccessTokens = format == formatJWT
+	}
+}
+
+// federated sets *to to a member that is an object, or to none when it is null.
+func (o *object) federated(name string, to *oauth.Federated) {
+	var f oauth.Federated
+	inner := newObject()
+	if string(o.members[name]) == "null" {
+		o.known[name] = true
+		*to = f
+		return
+	}
+	if !o.member(name, "must be an object with issuer and subject", &inner.members) {
+		return
+	}
+	inner.text("issuer", &f.Issuer)
+	inner.text("subject", &f.Subject)
+	inner.clearable("audience", &f.Audience)
+	inner.keys("jwks", &f.JWKS)
+	if err := inner.end(); err != nil {
+		o.refuse(name, err.Error())
+	}
+	if *to = f; !to.IsSet() {
+		o.refuse(name, "must have issuer and subject")
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 
 // optionMembers are the members of a client that are shown only when they are set.
 var optionMembers = []string{"id_token_alg", "claims_in_id_token", "post_logout_redirect_uris",
-	"backchannel_logout_uri", "require_pkce", "access_token_format", "jwks", "jwks_uri", "resources",
+	"backchannel_logout_uri", "first_party", "require_pkce", "access_token_format", "jwks", "jwks_uri",
+	"federated", "resources",
 	"self_registered", "metadata_url"}
 
 func publicKeys(t *testing.T) string {
@@ -41,16 +42,21 @@ func TestAdminAPIClientOptions(t *testing.T) {
 			t.Errorf("got the member %s of a client without it", name)
 		}
 	}
+	private := o.Do(400, http.MethodPost, "/clients", `{"name":"Keys","grants":["client_credentials"],"redirect_uris":[],
+"jwks_uri":"https://10.0.0.5/jwks"}`)
+	if !strings.Contains(private.Body, "jwks_uri") || !strings.Contains(private.Body, "no public address") {
+		t.Errorf("got %s for keys at a private address, want the reason", private.Body)
+	}
 	path := "/clients/" + plain["client_id"].(string)
 	all := `{"id_token_alg":"ES256","claims_in_id_token":true,
 "post_logout_redirect_uris":["https://a.example/out"],"backchannel_logout_uri":"https://a.example/bc",
-"require_pkce":true,"access_token_format":"jwt","jwks_uri":"https://a.example/jwks",
+"first_party":true,"require_pkce":true,"access_token_format":"jwt","jwks_uri":"https://a.example/jwks",
 "resources":["https://api.example/"],"scopes":["openid","profile","email","phone","address","offline_access"]}`
 	changed := o.Do(200, http.MethodPatch, path, all).Object(t)
 	for name, want := range map[string]string{
 		"id_token_alg": `"ES256"`, "claims_in_id_token": "true",
 		"post_logout_redirect_uris": `["https://a.example/out"]`,
-		"backchannel_logout_uri":    `"https://a.example/bc"`, "require_pkce": "true",
+		"backchannel_logout_uri":    `"https://a.example/bc"`, "require_pkce": "true", "first_party": "true",
 		"access_token_format": `"jwt"`, "jwks_uri": `"https://a.example/jwks"`,
 		"resources": `["https://api.example/"]`,
 		"scopes":    `["openid","profile","email","phone","address","offline_access"]`,
@@ -65,8 +71,16 @@ func TestAdminAPIClientOptions(t *testing.T) {
 	if got, err := json.Marshal(changed["jwks"]); err != nil || len(got) < 100 {
 		t.Errorf("got keys %s, %v, want them", got, err)
 	}
-	none := `{"id_token_alg":null,"claims_in_id_token":false,"post_logout_redirect_uris":[],
-"backchannel_logout_uri":null,"require_pkce":false,"access_token_format":"opaque","jwks":null,"resources":[]}`
+	o.Do(400, http.MethodPatch, path, `{"federated":{"issuer":"https://ci.example","subject":"x"}}`).
+		Refused(t, "invalid_request", "federated")
+	changed = o.Do(200, http.MethodPatch, path, `{"jwks":null,"federated":{"issuer":"https://ci.example",
+"subject":"repo:a/b","audience":null,"jwks":`+keys+`}}`).Object(t)
+	if got := changed["federated"].(map[string]any); got["issuer"] != "https://ci.example" ||
+		got["subject"] != "repo:a/b" || got["audience"] != nil || got["jwks"] == nil {
+		t.Errorf("got %v, want what was sent", got)
+	}
+	none := `{"federated":null,"id_token_alg":null,"claims_in_id_token":false,"post_logout_redirect_uris":[],
+"backchannel_logout_uri":null,"first_party":false,"require_pkce":false,"access_token_format":"opaque","jwks":null,"resources":[]}`
 	bare := o.Do(200, http.MethodPatch, path, none).Object(t)
 	for _, name := range optionMembers {
 		if _, shown := bare[name]; shown {
@@ -76,8 +90,9 @@ func TestAdminAPIClientOptions(t *testing.T) {
 	for field, value := range map[string]string{
 		"id_token_alg": `"none"`, "access_token_format": `"saml"`, "jwks": `[]`,
 		"backchannel_logout_uri": `"http://a.example/"`, "post_logout_redirect_uris": `["x"]`,
-		"jwks_uri": `"http://a.example/"`, "resources": `["urn:x"]`, "scopes": `["calendar"]`,
-		"require_pkce": `"yes"`, "self_registered": `true`, "metadata_url": `"https://a.example/"`,
+		"federated": `{"issuer":"https://ci.example","subject":"x","pattern":"y"}`,
+		"jwks_uri":  `"http://a.example/"`, "resources": `["urn:x"]`, "scopes": `["calendar"]`,
+		"require_pkce": `"yes"`, "first_party": `null`, "self_registered": `true`, "metadata_url": `"https://a.example/"`,
 	} {
 		o.Do(400, http.MethodPatch, path, `{"`+field+`":`+value+`}`).Refused(t, "invalid_request",
 			field)

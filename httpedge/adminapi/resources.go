@@ -12,6 +12,11 @@ type resourceRecord struct {
 	URI       string   `json:"uri"`
 	Scopes    []string `json:"scopes"`
 	CreatedAt string   `json:"created_at"`
+	Name      string   `json:"name,omitempty"`
+	// ScopeTexts are what people read of scopes.
+	ScopeTexts map[string]string `json:"scope_texts,omitempty"`
+	Set        string            `json:"set,omitempty"`
+	Declared   bool              `json:"declared,omitempty"`
 	// MetadataURL is where the resource serves Metadata; both of one resource alone.
 	MetadataURL string                   `json:"metadata_url,omitempty"`
 	Metadata    *oauth.ProtectedResource `json:"metadata,omitempty"`
@@ -19,7 +24,7 @@ type resourceRecord struct {
 
 func newResourceRecord(r *oauth.Resource) resourceRecord {
 	return resourceRecord{Number: r.Number, URI: r.URI, Scopes: orEmpty(r.Scopes),
-		CreatedAt: timestamp(r.Created)}
+		CreatedAt: timestamp(r.Created), Name: r.Name, ScopeTexts: r.Texts, Set: r.Set, Declared: r.Declared}
 }
 
 func listResources(c *adminCall) (any, error) {
@@ -52,14 +57,17 @@ func listResources(c *adminCall) (any, error) {
 	return page, nil
 }
 
+func resourcePath(number uint16) string {
+	return pathAdminResources + "/" + strconv.Itoa(int(number))
+}
+
 func createResource(c *adminCall) (any, error) {
 	o, err := c.object()
 	if err != nil {
 		return nil, err
 	}
 	var r oauth.Resource
-	o.text("uri", &r.URI)
-	o.texts("scopes", &r.Scopes)
+	o.resource(&r)
 	if err := o.end(); err != nil {
 		return nil, err
 	}
@@ -67,8 +75,19 @@ func createResource(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.created(pathAdminResources + "/" + strconv.Itoa(int(created.Number)))
+	c.created(resourcePath(created.Number))
 	return newResourceRecord(&created), nil
+}
+
+// resource applies to r the members that describe a resource.
+func (o *object) resource(r *oauth.Resource) {
+	o.text("uri", &r.URI)
+	o.texts("scopes", &r.Scopes)
+	o.text("name", &r.Name)
+	o.member("scope_texts", "must be an object of texts by scope", &r.Texts)
+	if len(r.Texts) == 0 {
+		r.Texts = nil // as a Store returns it
+	}
 }
 
 // resource returns the resource in the path.

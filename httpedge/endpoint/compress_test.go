@@ -106,3 +106,15 @@ func weightedCodings() *fasthttp.RequestHeader {
 	h.Add(fasthttp.HeaderAcceptEncoding, "gzip;q=0.8, deflate, br, zstd;q=0.9")
 	return h
 }
+
+// TestStreamIsClosedWithoutAWrite replaces a response whose body was not written.
+func TestStreamIsClosedWithoutAWrite(t *testing.T) {
+	ctx, closed := &fasthttp.RequestCtx{}, 0
+	endpoint.SetStream(ctx, false, func(*endpoint.Stream) error { return nil })
+	endpoint.StreamOf(ctx).Closed = func() { closed++ }
+	ctx.Response.SetBodyString("an error")
+	ctx.Response.ResetBody()
+	if closed != 1 {
+		t.Errorf("got %d calls, want 1", closed)
+	}
+}

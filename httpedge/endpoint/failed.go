@@ -4,8 +4,10 @@ import "github.com/valyala/fasthttp"
 
 // Failed is what the access log says of a failed request.
 type Failed struct {
-	Code     string // names the error; "" = nothing does
-	ClientID string // of a client that is known; "" = none
+	Code      string // names the error; "" = nothing does
+	Reason    string // what it is, in words that repeat no secret; "" = nothing is said
+	ClientID  string // of a client that is known; "" = none
+	UnknownID string // that names no client; "" = none
 }
 
 type failedKey struct{}

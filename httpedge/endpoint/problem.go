@@ -26,6 +26,7 @@ type Problem struct {
 	Fields      account.FieldErrors // what is wrong with which field
 	Challenge   string              // value of WWW-Authenticate; "" = none
 	RetryAfter  time.Duration       // when to try again; 0 = unknown
+	Final       bool                // a lookup that is repeated fails as well
 	Unexpected  bool                // only an operator can help: to be logged
 }
 
@@ -132,6 +133,7 @@ func Failure(err error) Problem {
 // another.
 func recordProblem(err error) (Problem, bool) {
 	var registration *oauth.RegistrationError
+	var taken *oauth.TakenError
 	var field account.FieldError
 	var fields account.FieldErrors
 	switch {
@@ -147,6 +149,12 @@ func recordProblem(err error) (Problem, bool) {
 	case errors.Is(err, account.ErrTaken):
 		return conflict("The email address, phone number or username belongs to another user."),
 			true
+	case errors.As(err, &taken):
+		return conflict("The resource " + taken.URI + " exists already, perhaps written in another way."), true
+	case errors.Is(err, oauth.ErrClientIDTaken):
+		return conflict("Another client has this client_id. Choose another one."), true
+	case errors.Is(err, oauth.ErrDeclared):
+		return conflict("The server's own files declare this record. Change it there."), true
 	case errors.Is(err, oauth.ErrConflict):
 		return conflict("There is one already."), true
 	case errors.Is(err, oauth.ErrKeysInUse):
@@ -221,6 +229,9 @@ func lookupProblem(e *geo.Error) Problem {
 	case geo.CodeProviderUnreachable:
 		p.Status = fasthttp.StatusBadGateway
 		p.Message = "The upstream provider does not respond. Try again later; cached results are still served."
+		if p.Final = e.Damaged; p.Final {
+			p.Message = geo.DamagedMessage
+		}
 	case geo.CodeOverloaded:
 		p.Status, p.RetryAfter = fasthttp.StatusServiceUnavailable, max(time.Second, e.RetryAfter)
 		p.Message = "The service is overloaded. Try again in a few seconds."

@@ -12,6 +12,8 @@ import (
 type Stream struct {
 	// Ended is called once, when size bytes of the body are written or the connection has failed.
 	Ended func(size int)
+	// Closed is called once, after Ended, also if nothing could be written. Optional.
+	Closed func()
 	// Panicked is called with what the writer panicked with, before Ended.
 	Panicked func(value any)
 
@@ -98,6 +100,10 @@ func (s *Stream) Close() error {
 	if s.Ended != nil {
 		s.Ended(s.size)
 		s.Ended = nil
+	}
+	if s.Closed != nil {
+		s.Closed()
+		s.Closed = nil
 	}
 	return nil
 }

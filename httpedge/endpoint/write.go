@@ -125,7 +125,7 @@ func (p *Problem) appendLookup(dst []byte, query string, inList bool) []byte {
 	dst = append(appendMember(append(dst, ','), "error", p.Code), ',')
 	dst = append(appendMember(dst, "message", p.Message), ',')
 	dst = appendMember(dst, "reason", string(p.Reason))
-	if inList && (p.RetryAfter > 0 || p.Code == string(geo.CodeProviderUnreachable)) {
+	if inList && !p.Final && (p.RetryAfter > 0 || p.Code == string(geo.CodeProviderUnreachable)) {
 		wait := max(time.Second, p.RetryAfter) // nobody knows how long the upstream is down
 		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), WholeSeconds(wait), 10)
 	}

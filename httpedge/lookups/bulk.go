@@ -141,7 +141,8 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		}
 		b.addSource(&b.outcomes[i])
 	}
-	body := append(ctx.Response.SwapBody(nil)[:0], `{"ok":true,"count":`...)
+	response := endpoint.NewBody(b.size())
+	body := append(response.B, `{"ok":true,"count":`...)
 	body = strconv.AppendInt(body, int64(len(b.outcomes)), 10)
 	body = append(body, `,"failed":`...)
 	body = strconv.AppendInt(body, int64(failed), 10)
@@ -156,11 +157,26 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 			body = b.chosen.append(body, b.texts[i], &b.outcomes[i])
 		}
 	}
-	ctx.Response.SwapBody(append(body, ']', '}'))
+	response.B = append(body, ']', '}')
+	response.Send(ctx)
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
 	b.setSources(&ctx.Response.Header)
 	endpoint.Compress(ctx)
+}
+
+// itemRoom is about the size of an item whose size is not known, in bytes.
+const itemRoom = 512
+
+// size returns about the size of the response, in bytes.
+func (b *bulkBatch) size() int {
+	n := itemRoom * len(b.outcomes)
+	for i := range b.outcomes {
+		if entry := b.outcomes[i].Entry; entry != nil {
+			n += len(entry.Body) + len(b.texts[i]) - itemRoom
+		}
+	}
+	return n + itemRoom
 }
 
 // refusal returns the error of the whole request: the one with the shortest wait when every item

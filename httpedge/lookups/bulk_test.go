@@ -1,15 +1,10 @@
 package lookups_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"gatehouse/actors/geo"
-	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 )
 
@@ -131,89 +126,5 @@ func TestBulkRequiresJSON(t *testing.T) {
 		}
 		a := st.Send(t, "POST", st.URL+"/api/bulk", stacktest.BulkBody(t, "8.8.8.8"), headers...)
 		a.Fails(t, 415, "unsupported_media_type", "")
-	}
-}
-
-func TestBulkItemErrors(t *testing.T) {
-	provider := stacktest.NewProvider()
-	provider.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
-		if q.String() == "8.8.4.4" {
-			return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
-				Reason: geo.ReasonNotFound}}, nil
-		}
-		return stacktest.Everything(ctx, q)
-	}
-	st := stacktest.NewLookups(t, stacktest.WithProvider(provider))
-	results := st.PostBulk(t, stacktest.BulkBody(t, "8.8.8.8", "8.8.4.4")).BulkItems(t, 2, 1)
-	if results[0]["ok"] != true || results[1]["reason"] != "not_found" {
-		t.Errorf("got %v, want a result and an item that is not found", results)
-	}
-}
-
-func TestBulkWithoutUpstream(t *testing.T) {
-	provider := stacktest.NewProvider()
-	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
-		return geo.Answer{},
-			errors.New("down")
-	}
-	st := stacktest.NewLookups(t, stacktest.WithProvider(provider))
-	results := st.PostBulk(t, stacktest.BulkBody(t, "8.8.8.8", "8.8.4.4")).BulkItems(t, 2, 2)
-	for _, r := range results {
-		if r["error"] != "provider_unreachable" || r["retry_after"] != 1.0 {
-			t.Errorf("got %v, want provider_unreachable and retry_after 1", r)
-		}
-	}
-}
-
-// throttled is a provider whose budget is gone for the next 30 seconds once it was asked.
-type throttled struct{ *stacktest.Provider }
-
-func (p throttled) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
-	return p.Batch(ctx, []geo.Query{q})
-}
-
-func (p throttled) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error) {
-	reply, err := p.Provider.Batch(ctx, qs)
-	reply.Quota = geo.Quota{Known: true, Remaining: 0, Reset: 30 * time.Second}
-	return reply, err
-}
-
-func (p throttled) Terms() geo.Terms {
-	return geo.Terms{Source: geo.SourceUpstream, SinglesPerMinute: 45, BatchesPerMinute: 15,
-		BatchSize: 100}
-}
-
-func TestNoBudget(t *testing.T) {
-	st := stacktest.NewLookups(t, stacktest.WithProvider(throttled{stacktest.NewProvider()}),
-		func(c *stack.Config) { c.Lookups.Timeout = 2 * time.Second })
-	st.PostBulk(t, stacktest.BulkBody(t, "8.8.8.8", "8.8.4.4")).BulkItems(t, 2, 0) // the probe of /batch
-	st.Get(t, "/api/lookup?q=9.9.9.9")                                             // the probe of /json
-
-	a := st.Get(t, "/api/lookup?q=1.1.1.1")
-	a.Fails(t, 429, "rate_limited", "")
-	inHalfAMinute(t, a)
-	a.Has(t, "Cache-Control", "no-store")
-
-	a = st.PostBulk(t, stacktest.BulkBody(t, "1.1.1.1", "1.0.0.1"))
-	a.Fails(t, 429, "rate_limited", "")
-	inHalfAMinute(t, a)
-
-	for _, answered := range []string{"8.8.8.8", "not a query"} {
-		results := st.PostBulk(t, stacktest.BulkBody(t, "1.1.1.1", answered)).BulkItems(t, 2,
-			map[string]int{"8.8.8.8": 1, "not a query": 2}[answered])
-		if wait, ok := results[0]["retry_after"].(float64); !ok ||
-			results[0]["error"] != "rate_limited" || wait < 20 || wait > 31 ||
-			wait != float64(int(wait)) {
-			t.Errorf("got %v, want rate_limited with retry_after of half a minute", results[0])
-		}
-	}
-}
-
-func inHalfAMinute(t *testing.T, a stacktest.Response) {
-	t.Helper()
-	var seconds int
-	if _, err := fmt.Sscanf(a.Header.Get("Retry-After"), "%d", &seconds); err != nil ||
-		seconds < 20 || seconds > 31 {
-		t.Errorf("got Retry-After %q, want half a minute", a.Header.Get("Retry-After"))
 	}
 }

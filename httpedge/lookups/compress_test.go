@@ -2,7 +2,6 @@ package lookups_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -133,37 +132,4 @@ func openStream(t *testing.T, st *stacktest.Stack, body, coding string) *bufio.R
 	}
 	t.Cleanup(func() { res.Body.Close() })
 	return bufio.NewReader(decoded(t, res.Header.Get("Content-Encoding"), res.Body))
-}
-
-// BenchmarkCompressedForms compares the compression of a whole stream with that of each line alone,
-// as a cache of compressed lines would have it.
-func BenchmarkCompressedForms(b *testing.B) {
-	var lines [][]byte
-	for i := range 1000 {
-		lines = append(lines, fmt.Appendf(nil, `{"ok":true,"query":"8.8.%[1]d.%[2]d","ip":"8.8.%[1]d.%[2]d","ipVersion":"IPv4","location":{"continent":"Asia","country":"Thailand","countryCode":"TH","regionName":"Bangkok","city":"Bangkok","zip":"%[2]d","lat":13.%[1]d,"lon":100.%[2]d,"timezone":"Asia/Bangkok","utcOffsetSeconds":25200,"currency":"THB"},"network":{"isp":"Example Net (simulated)","org":"Example Net","as":"AS64500 Example Net","asname":"EXAMPLE-NET","reverse":"host-8-8-%[1]d-%[2]d.example.net"},"flags":{"mobile":false,"proxy":false,"hosting":false}}`+"\n", i/256, i%256))
-	}
-	for name, whole := range map[string]bool{"stream": true, "lines": false} {
-		b.Run(name, func(b *testing.B) {
-			var out bytes.Buffer
-			z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				out.Reset()
-				z.Reset(&out)
-				for _, line := range lines {
-					if _, err := z.Write(line); err != nil {
-						b.Fatal(err)
-					}
-					if !whole {
-						z.Close()
-						z.Reset(&out)
-					}
-				}
-				z.Close()
-			}
-			b.ReportMetric(float64(out.Len())/float64(len(lines)), "bytes/line")
-		})
-	}
 }

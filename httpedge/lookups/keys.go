@@ -101,10 +101,14 @@ func NewKey(name string) (key, line string, err error) {
 	return key, name + " " + hex.EncodeToString(hash[:]), nil
 }
 
-// caller returns the address that stands for the caller of a request's key, or the zero Addr without
-// a key.
+// caller is Caller for the keys in the header of a request.
 func (k *Keys) caller(h *fasthttp.RequestHeader) (address netip.Addr, fault error) {
-	sent := h.PeekAll(headerKey)
+	return k.Caller(h.PeekAll(headerKey))
+}
+
+// Caller returns the address that stands for the caller who sent a key, or the zero Addr without a
+// key. Two keys are refused.
+func (k *Keys) Caller(sent [][]byte) (address netip.Addr, fault error) {
 	switch {
 	case len(sent) == 0 && k.required:
 		return netip.Addr{}, endpoint.ErrKeyRequired

@@ -21,22 +21,27 @@ const (
 	pathLookup = "/api/lookup"
 	pathBulk   = "/api/bulk"
 	PathStream = "/api/stream" // its body may be larger than those of other paths
+	pathShare  = "/api/mmdb/{file}"
 )
 
 // service holds what the handlers share.
 type service struct {
 	lookups *lookup.Service
 	address func(*fasthttp.RequestCtx) netip.Addr
-	keys    *Keys // nil = there are none
+	keys    *Keys  // nil = there are none
+	files   *Share // nil = none are offered
 }
 
 // Endpoints returns the endpoints. address returns the address of the client, or the zero Addr.
-// keys is optional: nil = the header X-Api-Key is ignored.
+// keys is optional: nil = the header X-Api-Key is ignored. So is files: nil = no files are offered.
 func Endpoints(
-	lookups *lookup.Service, address func(*fasthttp.RequestCtx) netip.Addr, keys *Keys,
+	lookups *lookup.Service, address func(*fasthttp.RequestCtx) netip.Addr, keys *Keys, files *Share,
 ) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{lookups, address, keys}
+	s := &service{lookups, address, keys, files}
+	if files != nil {
+		files.prepare()
+	}
 	all := []endpoint.Endpoint{
 		{Pattern: pathMyIP, Methods: get, Handle: s.keyed(s.myIP)},
 		{Pattern: pathLookup, Methods: get, Handle: s.keyed(s.lookup)},
@@ -46,7 +51,8 @@ func Endpoints(
 	for i := range all {
 		all[i].Format, all[i].AnyOrigin = endpoint.Lookup, true
 	}
-	return all
+	return append(all, endpoint.Endpoint{Pattern: pathShare, Methods: get, Handle: s.share,
+		Format: endpoint.Lookup})
 }
 
 // keyed returns a handler that refuses requests without a valid key, and serves others with handle.

@@ -2,7 +2,6 @@ package lookups_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -107,24 +106,6 @@ func TestNotFoundIsCachedForAMinute(t *testing.T) {
 	}
 }
 
-func TestLookupFailuresAreNotCached(t *testing.T) {
-	provider := stacktest.NewProvider()
-	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
-		return geo.Answer{},
-			errors.New("down")
-	}
-	st := stacktest.NewLookups(t, stacktest.WithProvider(provider))
-	for range 2 {
-		a := st.Get(t, "/api/lookup?q=8.8.8.8")
-		a.Fails(t, 502, "provider_unreachable", "")
-		a.Has(t, "Cache-Control", "no-store")
-		a.Has(t, "X-Geo-Source", "")
-	}
-	if n := provider.Asked("8.8.8.8"); n != 2 {
-		t.Errorf("got %d upstream queries, want 2", n)
-	}
-}
-
 func TestHead(t *testing.T) {
 	st := stacktest.NewLookups(t)
 	want := st.Get(t, "/api/lookup?q=8.8.8.8")
@@ -159,22 +140,6 @@ func TestCachedQueriesAreCopies(t *testing.T) {
 	if a := ask("bbbbbbbbbb.example.com"); !strings.Contains(a.Body,
 		`"city":"bbbbbbbbbb.example.com"`) {
 		t.Errorf("got %s, want the response about the same domain", a.Body)
-	}
-}
-
-func TestLookupWithTheSimulator(t *testing.T) {
-	st := stacktest.New(t)
-	for range 2 {
-		a := st.Get(t, "/api/lookup?q=8.8.8.8")
-		if a.Status != 200 || !strings.Contains(a.Body, "(simulated)") {
-			t.Errorf("got %d %s, want 200 and a simulated response", a.Status, a.Body)
-		}
-		a.Has(t, "X-Geo-Source", "sim")
-	}
-	st.PostBulk(t, stacktest.BulkBody(t, "1.1.1.1", "1.0.0.1", "example.com",
-		"8.8.8.8")).BulkItems(t, 4, 0)
-	if s := st.Simulator.Stats(); s.Items != 4 || s.Violations != 0 || s.Requests > 3 {
-		t.Errorf("got %+v, want four items in at most three requests", s)
 	}
 }
 

@@ -12,7 +12,6 @@ func TestMain(m *testing.M) {
 		"TestKeyNamesTheCaller":      "--geo-limit, which each node counts",
 		"TestKeysAreReadAgain":       "a file that one server reads again",
 		"TestLookupInFiles":          "the metrics of one server",
-		"TestLookupWithTheSimulator": "one batch for a bulk request",
 		"TestStreamIsLoggedAtItsEnd": "the metrics of one server",
 		"TestStreamRoomOfAnAddress":  "the room for streams of one server",
 	}))

@@ -315,3 +315,21 @@ func TestStreamRoomOfAnAddress(t *testing.T) {
 	}
 	st.PostStream(t, "text/plain", strings.Repeat("8.8.8.8\n", 3000)).StreamLines(t, 3000, 0)
 }
+
+// throttled is a provider whose budget is gone for the next 30 seconds once it was asked.
+type throttled struct{ *stacktest.Provider }
+
+func (p throttled) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
+	return p.Batch(ctx, []geo.Query{q})
+}
+
+func (p throttled) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error) {
+	reply, err := p.Provider.Batch(ctx, qs)
+	reply.Quota = geo.Quota{Known: true, Remaining: 0, Reset: 30 * time.Second}
+	return reply, err
+}
+
+func (p throttled) Terms() geo.Terms {
+	return geo.Terms{Source: geo.SourceUpstream, SinglesPerMinute: 45, BatchesPerMinute: 15,
+		BatchSize: 100}
+}

@@ -57,8 +57,8 @@ const maxShown = 12
 // paramFrom is the parameter with the number of apps before the page.
 const paramFrom = "from"
 
-// listFrom returns the number of apps or sessions before the page, and whether the request came from
-// the page of all of them.
+// listFrom returns the number of apps or sessions before the page, and whether the request came
+// from the page of all of them.
 func (p *person) listFrom() (from int, all bool) {
 	args := p.HTTP.QueryArgs()
 	if from, err := strconv.ParseUint(string(args.Peek(paramFrom)), 10, 16); err == nil {

@@ -40,7 +40,11 @@ func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
 	if s.refuseProof(p, err, show) {
 		return
 	}
-	if err != nil && !errors.Is(err, account.ErrNotFound) { // deleted by another request
+	if errors.Is(err, account.ErrNotFound) { // the session or the account has ended meanwhile
+		visit.Redirect(p.HTTP, pages.PathLogin)
+		return
+	}
+	if err != nil {
 		s.WriteFailure(p.HTTP, "delete an account", err)
 		return
 	}

@@ -97,7 +97,11 @@ func sentenceOf(e *audit.Event) sentence {
 		}
 		return plain(signInText(e))
 	case audit.Authorized:
-		return sentence{"You signed in to", e.Target, ""}
+		end := ""
+		if texts := resourceTexts(e); texts != nil {
+			end = ", which may " + strings.Join(texts, " and ")
+		}
+		return sentence{"You signed in to", e.Target, end}
 	case audit.ChangeUndone:
 		return plain("A change of " + members(e) + " was undone")
 	case audit.UserRead:
@@ -109,7 +113,10 @@ func sentenceOf(e *audit.Event) sentence {
 		if slices.Contains(e.Details, "others") {
 			return plain(who + " ended all other sessions")
 		}
-		return plain(who + " signed out")
+		if e.Actor.Kind != audit.User {
+			return plain(who + " ended a session of yours")
+		}
+		return plain("You signed out")
 	case audit.BrowserConfirmed:
 		return plain(who + " confirmed a new browser with a code")
 	case audit.AccountCreated:
@@ -131,10 +138,11 @@ func sentenceOf(e *audit.Event) sentence {
 		return plain(who + " set a new password")
 	case audit.ConsentGiven:
 		scopes, _ := oauth.ParseScopes(strings.Join(e.Details, " "))
-		if texts := permissionTexts(scopes); texts != nil {
-			return sentence{who + " let", e.Target, " " + strings.Join(texts, " and ")}
+		texts := append(permissionTexts(scopes), resourceTexts(e)...)
+		if texts == nil {
+			texts = []string{"know that you have an account"}
 		}
-		return sentence{who + " let", e.Target, " know that you have an account"}
+		return sentence{who + " let", e.Target, " " + strings.Join(texts, " and ")}
 	case audit.ConsentWithdrawn:
 		return sentence{who + " removed", e.Target, " from your account"}
 	case audit.DeviceAllowed:
@@ -188,6 +196,18 @@ func signInText(e *audit.Event) string {
 		return "You signed in after you set a new password" + where
 	}
 	return "You signed in" + where
+}
+
+// resourceTexts says what a consent lets an app do at the APIs of others.
+func resourceTexts(e *audit.Event) (texts []string) {
+	all, _ := e.Data["resources"].([]any)
+	for _, one := range all {
+		r, _ := one.(map[string]any)
+		if uri, ok := r["resource"].(string); ok {
+			texts = append(texts, "use "+uri)
+		}
+	}
+	return texts
 }
 
 // memberWords are the members of an account in plain words.

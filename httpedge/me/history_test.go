@@ -35,6 +35,7 @@ func TestHistoryInPlainWords(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	u, other := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, func(c *oauth.Client) { c.Name = "<Atlas> & Sons" })
+	api := st.NewClient(t, func(c *oauth.Client) { c.Name = "Notes" })
 	b, _ := st.SignedIn(t, ada)
 	you, nobody := audit.Actor{Kind: audit.User, ID: strconv.FormatInt(u.ID, 10)}, audit.Actor{Kind: audit.User}
 	operator := audit.Actor{Kind: audit.Operator, ID: "op"}
@@ -85,6 +86,10 @@ func TestHistoryInPlainWords(t *testing.T) {
 		{nobody, audit.PasswordReset, "", "", "", 1, "You set a new password with a code"},
 		{operator, audit.PasswordReset, "", "", "", 1, "An operator set a new password"},
 		{you, audit.ConsentGiven, "", c.ID, "view-user", 1, "You let <Atlas> & Sons" + seesName},
+		{you, audit.ConsentGiven, "", api.ID, "", 1, "You let Notes use https://notes.example/"},
+		{you, audit.Authorized, "", api.ID, "openid", 1,
+			"You signed in to Notes, which may use https://notes.example/"},
+		{operator, audit.SignOut, "", "", "", 1, "An operator ended a session of yours"},
 		{you, audit.ConsentGiven, "", gone.ID, "", 1,
 			"You let a deleted app know that you have an account"},
 		{you, audit.ConsentWithdrawn, "", c.ID, "", 1,
@@ -106,8 +111,12 @@ func TestHistoryInPlainWords(t *testing.T) {
 	} {
 		ctx := audit.WithSource(t.Context(), audit.Source{Actor: row.by,
 			Caller: netip.MustParseAddr("127.0.0.1")})
+		var data audit.Data
+		if row.target == api.ID {
+			data = audit.Data{"resources": oauth.Recorded([]oauth.Reach{{URI: "https://notes.example/"}})}
+		}
 		if err := st.Store.Record(audit.With(ctx, audit.Event{Action: row.action,
-			Outcome: row.outcome, Subject: audit.OfUser(u.ID), Target: row.target,
+			Outcome: row.outcome, Subject: audit.OfUser(u.ID), Target: row.target, Data: data,
 			Details: strings.Fields(row.details), Count: row.count}, audit.Event{
 			Action: audit.SignOut, Subject: audit.OfUser(other.ID)})); err != nil {
 			t.Fatal(err)

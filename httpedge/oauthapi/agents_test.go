@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/url"
@@ -165,12 +166,17 @@ func (r *replay) answered(t *testing.T, q url.Values, decision string) url.Value
 	t.Helper()
 	p := r.b.Authorize(q)
 	for range 4 {
+		to := p.Location
+		if _, link, ok := strings.Cut(p.Body, `rel="noreferrer" href="`); ok { // to one it does not know
+			link, _, _ = strings.Cut(link, `"`)
+			to = html.UnescapeString(link)
+		}
 		switch at, _, _ := strings.Cut(p.Path, "?"); {
-		case p.Location != "":
-			query, ok := strings.CutPrefix(p.Location, q.Get("redirect_uri")+"?")
+		case to != "":
+			query, ok := strings.CutPrefix(to, q.Get("redirect_uri")+"?")
 			got, err := url.ParseQuery(query)
 			if !ok || err != nil || got.Get("iss") != r.st.URL || got.Get("state") != q.Get("state") {
-				t.Fatalf("got %s, %v, want %s with iss and the state %s", p.Location, err,
+				t.Fatalf("got %s, %v, want %s with iss and the state %s", to, err,
 					q.Get("redirect_uri"), q.Get("state"))
 			}
 			return got

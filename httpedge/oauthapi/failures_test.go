@@ -14,6 +14,7 @@ import (
 func TestFailuresOfClients(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c, o := st.NewClient(t, nil), st.NewOperator(t)
+	const gone = "6b3a4b1e-0c1d-4c63-9d0e-2f6f5f2c9a10"
 	form := func(id, secret string) url.Values {
 		return url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "client_id": {id},
 			"client_secret": {secret}, "redirect_uri": {stacktest.RedirectURI}}
@@ -22,6 +23,7 @@ func TestFailuresOfClients(t *testing.T) {
 	st.PostToken(t, form(c.ID, "wrong"))
 	st.PostToken(t, url.Values{"client_id": {c.ID}}) // without a grant
 	st.PostToken(t, form("nobody-we-know", "wrong"))
+	st.PostToken(t, form(gone, "wrong"))
 	authorize := url.Values{"response_type": {"code"}, "client_id": {c.ID},
 		"redirect_uri": {"https://evil.example/"}}
 	st.Get(t, "/oauth/authorize?"+authorize.Encode())
@@ -31,6 +33,12 @@ func TestFailuresOfClients(t *testing.T) {
 			continue
 		}
 		id, _ := line["client_id"].(string)
+		if unknown, ok := line["unknown_client_id"].(string); ok {
+			id = "not " + unknown
+		}
+		if reason, _ := line["reason"].(string); reason == "" {
+			t.Errorf("got %v, want a reason", line)
+		}
 		got = append(got, strings.Join([]string{line["route"].(string), line["error"].(string), id}, " "))
 		if line["reference"] != line["request_id"] {
 			t.Errorf("got %v, want the request's id as reference", line)
@@ -38,6 +46,7 @@ func TestFailuresOfClients(t *testing.T) {
 	}
 	want := []string{"/oauth/token invalid_client " + c.ID, "/oauth/token invalid_client " + c.ID,
 		"/oauth/token invalid_request " + c.ID, "/oauth/token invalid_client ",
+		"/oauth/token invalid_client not " + gone,
 		"/oauth/authorize invalid_request " + c.ID}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got failed lines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -46,7 +55,7 @@ func TestFailuresOfClients(t *testing.T) {
 		t.Error("got the id of a client that is not known in the log, want none")
 	}
 	for _, sample := range []string{
-		`gatehouse_oauth_failures_total{endpoint="token",error="invalid_client"} 3`,
+		`gatehouse_oauth_failures_total{endpoint="token",error="invalid_client"} 4`,
 		`gatehouse_oauth_failures_total{endpoint="authorize",error="invalid_request"} 1`,
 	} {
 		if !strings.Contains(st.MetricsText(t), sample) {

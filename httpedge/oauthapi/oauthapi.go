@@ -47,11 +47,11 @@ type Config struct {
 
 // ClientFailed is told that a request at an endpoint failed, of the client with that id, if there is
 // one, or of somebody who uses its id; "" = the request names none.
-type ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, code oauth.Code)
+type ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, fault *oauth.Error)
 
 // refuse responds with an error of an OAuth endpoint.
 func (s *service) refuse(ctx *fasthttp.RequestCtx, name, clientID string, fault *oauth.Error) {
-	s.Failed(ctx, name, clientID, fault.Code)
+	s.Failed(ctx, name, clientID, fault)
 	endpoint.WriteError(ctx, endpoint.OAuth, fault)
 }
 

@@ -71,7 +71,7 @@ func TestRegisteredClientSignsIn(t *testing.T) {
 	consent := b.Send(b.Authorize(askedByRegistered(id, other)), "email", rosa, "password",
 		stacktest.Password)
 	consent.Shows(t, 200, "/consent")
-	for _, words := range []string{"Agent", "has registered itself", "http://localhost:9999",
+	for _, words := range []string{"It calls itself “<bdi>Agent</bdi>”", "A program on this computer wants to use your account</h1>", "http://localhost:9999",
 		"your computer"} {
 		if !strings.Contains(consent.Body, words) {
 			t.Errorf("got a page without %q: %s", words, consent.Body)
@@ -222,7 +222,11 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 			t.Errorf("%.90s: got %d %s, want 400 %s", body, r.Status, r.Body, want)
 		}
 	}
-	r := register(t, st, agentRegistration, "Content-Type", "text/plain")
+	r := register(t, st, `{"redirect_uris":["https://a.example/cb",7]}`)
+	if hint := r.Object(t)["hint"]; hint != "Correct the member redirect_uris at index 1." {
+		t.Errorf("got %v, want the index", hint)
+	}
+	r = register(t, st, agentRegistration, "Content-Type", "text/plain")
 	if r.Status != 400 {
 		t.Errorf("text: got %d, want 400", r.Status)
 	}
@@ -257,7 +261,7 @@ func TestRegistrationSaysWhatItKeeps(t *testing.T) {
 			"token_endpoint_auth_method", "client_secret_basic", true},
 		{oauth.RegistrationOpen, `,"application_type":"native"`, "application_type", "native", false},
 		{oauth.RegistrationOpen, `,"scope":" "`, "scope", oauth.GrantableScopes.String(), false},
-		{oauth.RegistrationOpen, `,"scope":"notes:read"`, "scope", oauth.GrantableScopes.String(), false},
+		{oauth.RegistrationOpen, `,"scope":"notes:read"`, "scope", "<nil>", false},
 		{oauth.RegistrationOpen, `,"scope":"openid server-operations notes:read"`, "scope", "openid",
 			false},
 		{oauth.RegistrationOpen, `,"grant_types":["authorization_code","client_credentials","implicit"]`,

@@ -38,7 +38,7 @@ func audience(about map[string]any) string {
 
 func TestTokensForResources(t *testing.T) {
 	st := stacktest.NewIdentity(t)
-	_, api := newResources(t, st)
+	o, api := newResources(t, st)
 	c := st.NewOpenIDClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := st.NewBrowser(t)
@@ -50,8 +50,13 @@ func TestTokensForResources(t *testing.T) {
 			t.Errorf("got a page without %q: %s", words, consent.Body)
 		}
 	}
+	o.Do(200, http.MethodPut, "/resources", `{"uri":"`+notesAPI+`","scopes":["read","write"],
+"name":"Notes","scope_texts":{"read":"Read your notes"}}`)
+	o.Do(400, http.MethodPut, "/resources", `{"uri":"`+notesAPI+`","scope_texts":["read"]}`).
+		Refused(t, "invalid_request", "scope_texts")
 	code := b.Send(consent, "decision", "allow").Code(t, st)
-	if me := b.Get("/me/apps"); !strings.Contains(me.Body, "use notes.example/v1 in your name") {
+	if me := b.Get("/me/apps"); !strings.Contains(me.Body,
+		"use Notes (notes.example/v1) in your name: Read your notes") {
 		t.Errorf("got %s, want the resource among the connected apps", me.Body)
 	}
 	first := st.Redeem(t, c, code).Object(t)
@@ -213,8 +218,8 @@ func TestOwnResourceMetadata(t *testing.T) {
 	}
 }
 
-// TestOpenIDWithResource signs in for an API: userinfo takes the token of the API, and nothing else of
-// this service does.
+// TestOpenIDWithResource signs in for an API: userinfo takes the token of the API, and nothing else
+// of this service does.
 func TestOpenIDWithResource(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	_, api := newResources(t, st)

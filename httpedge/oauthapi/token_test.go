@@ -239,33 +239,3 @@ func TestRevocationAndIntrospection(t *testing.T) {
 		post(path, c, "").FailsAs(t, 400, "invalid_request")
 	}
 }
-
-func TestWrongSecretsAreThrottled(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	c := st.NewClient(t, nil)
-	wrong := stacktest.Values("grant_type", "client_credentials", "token", "x", "client_id", c.ID,
-		"client_secret", oauth.NewClientSecret())
-	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {
-		throttled := false
-		for range 60 {
-			a := st.Send(t, "POST", st.URL+path, wrong.Encode(), "Content-Type",
-				"application/x-www-form-urlencoded")
-			if a.Status == 401 {
-				continue
-			}
-			a.FailsAs(t, 429, "temporarily_unavailable")
-			if seconds, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil ||
-				seconds < 1 {
-				t.Errorf("got Retry-After %q, want whole seconds", a.Header.Get("Retry-After"))
-			}
-			throttled = true
-			break
-		}
-		if !throttled {
-			t.Errorf("%s: got 60 answers of 401, want a 429 among them", path)
-		}
-	}
-	if a := st.PostToken(t, stacktest.Values(c.Credentials()...)); a.Status != 200 {
-		t.Errorf("got %d %s for the right secret, want 200", a.Status, a.Body)
-	}
-}

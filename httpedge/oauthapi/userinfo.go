@@ -7,8 +7,8 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// userInfo serves GET and POST /oauth/userinfo (OpenID Connect Core section 5.3). An admitted request
-// with the token in the header costs no allocation.
+// userInfo serves GET and POST /oauth/userinfo (OpenID Connect Core section 5.3). An admitted
+// request with the token in the header costs no allocation.
 func (s *service) userInfo(ctx *fasthttp.RequestCtx) {
 	bearer, err := bearerOf(ctx)
 	if err == nil {

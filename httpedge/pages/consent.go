@@ -55,7 +55,7 @@ type Accounts struct {
 }
 
 // Render returns the page.
-func (p Accounts) Render() ([]byte, error) { return render(accounts, p) }
+func (p Accounts) Render(v *View) ([]byte, error) { return v.render(accounts, p) }
 
 // Chooses reports whether the accounts are buttons.
 func (p Accounts) Chooses() bool { return p.Client != "" || p.Me != "" }
@@ -102,8 +102,14 @@ func ResourcePermissions(reaches []oauth.Reach, granted oauth.Targets) []Permiss
 	var all []Permission
 	for _, r := range reaches {
 		text := "use " + r.Place + " in your name"
-		if len(r.Scopes) > 0 {
-			text += ", with the permission “" + strings.Join(r.Scopes, "”, “") + "”"
+		if r.Name != "" {
+			text = "use " + r.Name + " (" + r.Place + ") in your name"
+		}
+		if len(r.Raw) > 0 {
+			text += ", with the permission “" + strings.Join(r.Raw, "”, “") + "”"
+		}
+		if len(r.Texts) > 0 {
+			text += ": " + strings.Join(r.Texts, "; ")
 		}
 		all = append(all, Permission{Text: text,
 			Granted: granted.Contains(oauth.Targets{r.Target})})
@@ -118,12 +124,12 @@ type Consent struct {
 	Account     Account
 	Permissions []Permission
 	Unapproved  bool   // the client cannot see the detailed profile before an operator approves it
-	Destination string // where the browser goes next, whatever is decided
+	Destination string // where the browser goes next; with a Scheme, the whole URI
 	Scheme      string // private-use one of Destination, which any program may have taken; "" = none
-	Host        string // of the document that describes the client, which nobody has checked; "" = none
-	// SelfRegistered says that nobody has checked the client. With it, ReturnsHere says that
+	Host        string // that stands behind a client that nobody has checked; "" = a program here
+	// Unverified says that nobody has checked the client. With it, ReturnsHere says that
 	// Destination is a program on this computer.
-	SelfRegistered, ReturnsHere bool
+	Unverified, ReturnsHere bool
 
 	Action    string
 	FormToken string
@@ -132,7 +138,10 @@ type Consent struct {
 }
 
 // Render returns the page.
-func (p Consent) Render() ([]byte, error) { return render(consent, p) }
+func (p Consent) Render(v *View) ([]byte, error) { return v.render(consent, p) }
+
+// Here reports whether a program on this computer gets the access.
+func (p Consent) Here() bool { return p.ReturnsHere && p.Scheme == "" || p.Host == "" }
 
 // Site returns where ClientURI leads, or nil.
 func (p Consent) Site() *Site { return siteOf(p.ClientURI) }
@@ -145,7 +154,7 @@ type Logout struct {
 }
 
 // Render returns the page.
-func (p Logout) Render() ([]byte, error) { return render(logout, p) }
+func (p Logout) Render(v *View) ([]byte, error) { return v.render(logout, p) }
 
 // EndSession is the page that asks a person which account to sign out of, for a client. Its field is
 // account.
@@ -158,7 +167,7 @@ type EndSession struct {
 }
 
 // Render returns the page.
-func (p EndSession) Render() ([]byte, error) { return render(endSession, p) }
+func (p EndSession) Render(v *View) ([]byte, error) { return v.render(endSession, p) }
 
 // Several reports whether there is more than one account.
 func (p EndSession) Several() bool { return len(p.Accounts) > 1 }

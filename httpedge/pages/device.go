@@ -11,7 +11,7 @@ type DeviceCode struct {
 }
 
 // Render returns the page.
-func (p DeviceCode) Render() ([]byte, error) { return render(deviceCode, p) }
+func (p DeviceCode) Render(v *View) ([]byte, error) { return v.render(deviceCode, p) }
 
 // Device is the page that asks a person to let a client in on a device.
 type Device struct {
@@ -19,17 +19,24 @@ type Device struct {
 	ClientURI   string // page about the client; "" = none. Shown if http or https
 	Account     Account
 	Permissions []Permission
-	Unapproved  bool   // as in Consent
-	UserCode    string // that the device shows too
-	Place       string // rough place of the device; "" = not known
-	Minutes     int    // since the device asked
-	Action      string // path that the decision is sent to, with field user_code
-	FormToken   string
-	Problems    Problems
+	Unapproved  bool // as in Consent
+	// Unverified says that nobody has checked the client. Host is that of the document which
+	// describes it; "" = none does.
+	Unverified bool
+	Host       string
+	UserCode   string // that the device shows too
+	Place      string // rough place of the device; "" = not known
+	Minutes    int    // since the device asked
+	Action     string // path that the decision is sent to, with field user_code
+	FormToken  string
+	Problems   Problems
 }
 
 // Render returns the page.
-func (p Device) Render() ([]byte, error) { return render(device, p) }
+func (p Device) Render(v *View) ([]byte, error) { return v.render(device, p) }
+
+// Here reports whether a program on this computer gets the access: a device is another one.
+func (p Device) Here() bool { return false }
 
 // Site returns where ClientURI leads, or nil.
 func (p Device) Site() *Site { return siteOf(p.ClientURI) }

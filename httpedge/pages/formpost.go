@@ -15,11 +15,6 @@ const submit = "document.forms[0].submit()"
 // Content-Security-Policy.
 var SubmitSource = sourceOf(submit)
 
-var formPost = template.Must(template.New("formpost.html").Funcs(template.FuncMap{
-	"style":  func() template.CSS { return template.CSS(style) },
-	"submit": func() template.JS { return submit },
-}).ParseFS(files, "formpost.html"))
-
 // FormPost is the page whose form takes a response to a client (OAuth 2.0 Form Post Response Mode).
 // It sends itself. Without scripts, a person presses its button.
 type FormPost struct {
@@ -29,7 +24,10 @@ type FormPost struct {
 }
 
 // Render returns the page.
-func (p FormPost) Render() ([]byte, error) { return render(formPost, p) }
+func (p FormPost) Render(v *View) ([]byte, error) { return v.render(formPost, p) }
+
+// Submit returns the script.
+func (p FormPost) Submit() template.JS { return submit }
 
 // Target returns the attribute action. A template would change some characters of the URL.
 func (p FormPost) Target() template.HTMLAttr {

@@ -9,13 +9,29 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/pages"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-type page interface{ Render() ([]byte, error) }
+type page interface {
+	Render(v *pages.View) ([]byte, error)
+}
+
+// plain is the view of pages without settings.
+var plain = pages.NewView(brand.Brand{}.Of("https://id.example"))
+
+// branded is a page in the brand of an operator.
+type branded struct{ page }
+
+var atlas = pages.NewView(brand.Brand{Name: "Atlas", Host: "id.atlas.example",
+	Logo: &brand.Image{Type: "image/svg+xml", Data: []byte("<svg/>")}, Color: brand.Color{R: 0x7a, B: 0x19},
+	Support: "mailto:help@atlas.example", Terms: "https://atlas.example/terms", Privacy: "https://atlas.example/privacy"})
+
+// Render returns the page in that brand.
+func (b branded) Render(*pages.View) ([]byte, error) { return b.page.Render(atlas) }
 
 // hostile is what somebody could call himself or his program.
 const hostile = `</title><script>alert(1)</script>" onfocus="x" ' {{.}} &amp; ` + "\u202egnp\u202c `"
@@ -65,6 +81,9 @@ func apps(n int) []pages.Connection {
 var all = map[string]page{
 	"login": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, FormToken: "token", Register: "/register" + flowQuery,
 		Phone: "/register/phone" + flowQuery, Reset: "/reset" + flowQuery},
+	"brand":        branded{pages.Login{Action: "/login", FormToken: "token", Register: "/register", Phone: "/register/phone", Reset: "/reset"}},
+	"brand_me":     branded{rosaMe},
+	"brand_error":  branded{pages.Message{Title: "Please try again", Text: "The service could not do this just now.", Reference: "0f8c6a4e9d2b4f1b"}},
 	"login_alone":  pages.Login{Action: "/login", FormToken: "token"},
 	"login_notice": pages.Login{Action: "/login", FormToken: "token", Notice: "Your account is deleted.", Register: "/register", Reset: "/reset"},
 	"login_again": pages.Login{Action: "/login", FormToken: "token", Email: "rosa@example.com", Problems: []pages.Problem{
@@ -136,13 +155,17 @@ var all = map[string]page{
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
-	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas:", Scheme: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas:/callback", Scheme: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: pages.Permissions(oauth.GrantableScopes, oauth.OpenID|oauth.Email),
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
-	"consent_document": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, SelfRegistered: true, Host: "atlas.example",
+	"consent_document": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "atlas.example",
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
-	"consent_registered": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, SelfRegistered: true, ReturnsHere: true,
+	"consent_registered": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, ReturnsHere: true,
 		Destination: "http://localhost:4711", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_phishing": pages.Consent{Client: "Google Account Security", ClientURI: "https://google.example/", Account: rosa, Permissions: []pages.Permission{basic, full}, Unverified: true,
+		Unapproved: true, Host: "evil.example", Destination: "https://evil.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"device_unverified": pages.Device{Client: "Google Account Security", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "evil.example", UserCode: "BCDF-GHJK",
+		Minutes: 2, Action: "/device", FormToken: "token"},
 	"consent_again": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts",
 		Problems: []pages.Problem{{Text: "Choose Allow or Deny."}}},
 	"consent_long": pages.Consent{Client: long.Name, ClientURI: "https://" + strings.Repeat("sub.", 40) + "example/", Account: long, Permissions: []pages.Permission{basic, full},
@@ -259,6 +282,7 @@ var all = map[string]page{
 	"message": pages.Message{Title: "This request cannot be served", Text: "The client is unknown.", Fault: "The application that sent you here made a mistake, not you.",
 		Advice: "Go back to the application and start again. If this happens again, tell its developers. For developers: Check client_id.", Reference: "0f8c6a4e9d2b4f1b"},
 	"message_link":    pages.Message{Title: "Your account is deleted", Text: "Everything in it is gone.", Link: "/login", LinkText: "Sign in"},
+	"message_return":  pages.Message{Title: "You did not allow it", Text: "Atlas cannot use your account.", Return: "cursor://anysphere.cursor-mcp/oauth/callback?error=access_denied", ReturnTo: "cursor://anysphere.cursor-mcp/oauth/callback"},
 	"message_hostile": pages.Message{Title: hostile, Text: hostile, Fault: hostile, Advice: hostile, Reference: hostile, Link: "/login", LinkText: hostile},
 }
 

@@ -29,14 +29,14 @@ type Me struct {
 
 // Render returns the page. The first of Connections and Sessions are shown, of each as many as have
 // room, but one session always.
-func (p Me) Render() ([]byte, error) {
+func (p Me) Render(v *View) ([]byte, error) {
 	return fit(max(len(p.Connections), len(p.Sessions)), func(rows int) ([]byte, error) {
 		fewer := p
 		fewer.Connections, fewer.Sessions = p.Connections[:min(rows, len(p.Connections))],
 			p.Sessions[:min(max(rows, 1), len(p.Sessions))]
 		fewer.MoreConnections += len(p.Connections) - len(fewer.Connections)
 		fewer.MoreSessions += len(p.Sessions) - len(fewer.Sessions)
-		return render(me, fewer)
+		return v.render(me, fewer)
 	})
 }
 
@@ -98,7 +98,7 @@ type MePassword struct {
 }
 
 // Render returns the page.
-func (p MePassword) Render() ([]byte, error) { return render(mePassword, p) }
+func (p MePassword) Render(v *View) ([]byte, error) { return v.render(mePassword, p) }
 
 // MePhoneSignIn is the page that asks whether a code to the phone may replace the password. Its
 // fields are allow, which is true or false, and current_password.
@@ -114,7 +114,7 @@ type MePhoneSignIn struct {
 }
 
 // Render returns the page.
-func (p MePhoneSignIn) Render() ([]byte, error) { return render(mePhoneSignIn, p) }
+func (p MePhoneSignIn) Render(v *View) ([]byte, error) { return v.render(mePhoneSignIn, p) }
 
 // MeAddress is the page that asks for a new email address or phone number. Its fields are email or
 // phone_number, or remove, which is true, and current_password.
@@ -131,7 +131,7 @@ type MeAddress struct {
 }
 
 // Render returns the page.
-func (p MeAddress) Render() ([]byte, error) { return render(meAddress, p) }
+func (p MeAddress) Render(v *View) ([]byte, error) { return v.render(meAddress, p) }
 
 // ToPhone reports whether it is about the phone number.
 func (p MeAddress) ToPhone() bool { return p.Channel == "phone" }
@@ -147,7 +147,7 @@ type MeDelete struct {
 }
 
 // Render returns the page.
-func (p MeDelete) Render() ([]byte, error) { return render(meDelete, p) }
+func (p MeDelete) Render(v *View) ([]byte, error) { return v.render(meDelete, p) }
 
 // MeConfirm is the page that sends a code to an older channel of the account, before a change of how
 // the person signs in. Its field is channel: the Channel of a Choice.
@@ -166,7 +166,7 @@ type Choice struct {
 }
 
 // Render returns the page.
-func (p MeConfirm) Render() ([]byte, error) { return render(meConfirm, p) }
+func (p MeConfirm) Render(v *View) ([]byte, error) { return v.render(meConfirm, p) }
 
 // Link is the page that the links of notices lead to. Its field is token.
 type Link struct {
@@ -178,4 +178,4 @@ type Link struct {
 }
 
 // Render returns the page.
-func (p Link) Render() ([]byte, error) { return render(link, p) }
+func (p Link) Render(v *View) ([]byte, error) { return v.render(link, p) }

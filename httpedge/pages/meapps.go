@@ -31,13 +31,13 @@ type MeApps struct {
 }
 
 // Render returns the page.
-func (p MeApps) Render() ([]byte, error) {
+func (p MeApps) Render(v *View) ([]byte, error) {
 	return fit(len(p.Connections), func(rows int) ([]byte, error) {
 		fewer := p
 		// so that each page leads on
 		fewer.Connections = p.Connections[:min(max(rows, 1), len(p.Connections))]
 		fewer.More += len(p.Connections) - len(fewer.Connections)
-		return render(meApps, fewer)
+		return v.render(meApps, fewer)
 	})
 }
 
@@ -58,12 +58,12 @@ type MeSessions struct {
 }
 
 // Render returns the page.
-func (p MeSessions) Render() ([]byte, error) {
+func (p MeSessions) Render(v *View) ([]byte, error) {
 	return fit(len(p.Sessions), func(rows int) ([]byte, error) {
 		fewer := p
 		fewer.Sessions = p.Sessions[:min(max(rows, 1), len(p.Sessions))]
 		fewer.More += len(p.Sessions) - len(fewer.Sessions)
-		return render(meSessions, fewer)
+		return v.render(meSessions, fewer)
 	})
 }
 

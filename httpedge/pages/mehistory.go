@@ -24,13 +24,13 @@ type HistoryEvent struct {
 }
 
 // Render returns the page.
-func (p MeHistory) Render() ([]byte, error) {
+func (p MeHistory) Render(v *View) ([]byte, error) {
 	return fit(len(p.Events), func(rows int) ([]byte, error) {
 		fewer := p
 		// so that each page leads on
 		fewer.Events = p.Events[:min(max(rows, 1), len(p.Events))]
 		fewer.More = p.More || len(fewer.Events) < len(p.Events)
-		return render(meHistory, fewer)
+		return v.render(meHistory, fewer)
 	})
 }
 

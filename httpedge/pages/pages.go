@@ -4,19 +4,17 @@
 package pages
 
 import (
-	"bytes"
 	"embed"
-	"fmt"
 	"html/template"
 	"strings"
+
+	"gatehouse/actors/oauth"
 )
 
 //go:embed *.html style.css
 var files embed.FS
 
 var (
-	style = readStyle()
-
 	login         = parse("login.html")
 	register      = parse("register.html")
 	phone         = parse("phone.html")
@@ -39,31 +37,12 @@ var (
 	meConfirm     = parse("meconfirm.html")
 	link          = parse("link.html")
 	message       = parse("message.html")
+	formPost      = parse("formpost.html")
 )
 
-// StyleSource is the source expression that lets the pages' style sheet pass a
-// Content-Security-Policy.
-var StyleSource = sourceOf(style)
-
-func readStyle() string {
-	text, err := files.ReadFile("style.css")
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	return strings.TrimSpace(string(text))
-}
-
 func parse(name string) *template.Template {
-	functions := template.FuncMap{"style": func() template.CSS { return template.CSS(style) }}
-	return template.Must(template.New(name).Funcs(functions).ParseFS(files, "layout.html", name))
-}
-
-func render(t *template.Template, data any) ([]byte, error) {
-	var page bytes.Buffer
-	if err := t.ExecuteTemplate(&page, "page", data); err != nil {
-		return nil, fmt.Errorf("render %s: %w", t.Name(), err)
-	}
-	return page.Bytes(), nil
+	return template.Must(template.New(name).Funcs((&View{}).functions()).
+		ParseFS(files, "layout.html", name))
 }
 
 // Problem is something that a person has to correct.
@@ -127,7 +106,18 @@ type Message struct {
 	Reference string // id by which operators find the request; "" = none
 	Link      string // path; "" = none
 	LinkText  string
+	Return    string // URI of a client, with a registered redirect URI; "" = none
+	ReturnTo  string // where it leads, for people
+}
+
+// ReturnURL returns Return, whose scheme may be a private-use one; "" if browsers act on that.
+func (p Message) ReturnURL() template.URL {
+	scheme := oauth.PrivateScheme(p.Return)
+	if scheme != "" && oauth.CheckRedirectScheme(scheme) != nil {
+		return ""
+	}
+	return template.URL(p.Return)
 }
 
 // Render returns the page.
-func (p Message) Render() ([]byte, error) { return render(message, p) }
+func (p Message) Render(v *View) ([]byte, error) { return v.render(message, p) }

@@ -32,6 +32,10 @@ const (
 
 	PathLink = people.PathLink // of notices
 
+	PathLogo           = "/service/logo"
+	PathIcon           = "/service/icon" // in tabs of browsers
+	PathChangePassword = "/.well-known/change-password"
+
 	PathMe            = "/me"
 	PathMeApps        = "/me/apps"
 	PathMeSessions    = "/me/sessions"

@@ -19,7 +19,7 @@ type Login struct {
 }
 
 // Render returns the page.
-func (p Login) Render() ([]byte, error) { return render(login, p) }
+func (p Login) Render(v *View) ([]byte, error) { return v.render(login, p) }
 
 // Register is the page that asks for what an account by email needs. Its fields are name, email
 // and password.
@@ -35,7 +35,7 @@ type Register struct {
 }
 
 // Render returns the page.
-func (p Register) Render() ([]byte, error) { return render(register, p) }
+func (p Register) Render(v *View) ([]byte, error) { return v.render(register, p) }
 
 // Phone is the page that asks for a phone number, to sign in or to register. Its field is
 // phone_number.
@@ -49,7 +49,7 @@ type Phone struct {
 }
 
 // Render returns the page.
-func (p Phone) Render() ([]byte, error) { return render(phone, p) }
+func (p Phone) Render(v *View) ([]byte, error) { return v.render(phone, p) }
 
 // Reset is the page that asks for the address of an account whose password is forgotten. Its field
 // is email.
@@ -63,7 +63,7 @@ type Reset struct {
 }
 
 // Render returns the page.
-func (p Reset) Render() ([]byte, error) { return render(reset, p) }
+func (p Reset) Render(v *View) ([]byte, error) { return v.render(reset, p) }
 
 // VerifyKind says what a code that was sent is for.
 type VerifyKind uint8
@@ -99,7 +99,7 @@ type Verify struct {
 }
 
 // Render returns the page.
-func (p Verify) Render() ([]byte, error) { return render(verify, p) }
+func (p Verify) Render(v *View) ([]byte, error) { return v.render(verify, p) }
 
 // ToPhone reports whether the code went to a phone number.
 func (p Verify) ToPhone() bool {

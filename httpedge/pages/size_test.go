@@ -33,7 +33,8 @@ func crowded(bio string) pages.Me {
 // What is written in any language has room, and so has what HTML escapes, but for the ampersand:
 // 2,000 of those are 10,000 bytes and the page has almost 22 KiB. Four-byte characters in the
 // address as well are too much, too; and what was entered and is far too long is shown again whole,
-// because nobody wants to lose it. Such a page has no app and one session, and leads to all of them.
+// because nobody wants to lose it. Such a page has no app and one session, and leads to all of
+// them.
 func TestAccountPageSize(t *testing.T) {
 	for _, unit := range []string{"It's \"me\", 1+1=2. ", "\"", "'", "+", ">", "<", "\n", "a & b ",
 		"ü", "漢", "😀"} {

@@ -100,16 +100,34 @@ func (s *service) readPending(v *visit.Visit) bool {
 		v.Pending.Reaches = known.Reaches(request.Targets)
 	}
 	if fault := request.Check(client, s.defaults); fault != nil {
-		s.Refuse(v, fault)
+		s.refuseRead(v, fault)
 		return false
 	}
 	return s.isShort(v) && s.readHint(v)
 }
 
+// refuseRead is Refuse for a request that no step of the flow has looked at. It finds out whether an
+// account of the browser knows the client.
+func (s *service) refuseRead(v *visit.Visit, fault *oauth.Error) {
+	if v.Pending.Client.Options.SelfRegistered && !v.Pending.Unread {
+		visitors, err := s.Visitors(v)
+		for _, who := range visitors {
+			var consent account.Consent
+			consent, err = s.people.Consent(v.Ctx, who.User.ID, v.Pending.Client.ID)
+			v.Pending.Known = v.Pending.Known || err == nil && v.Pending.Knows(consent)
+		}
+		if err != nil {
+			s.RefuseFailure(v, "read consents", err)
+			return
+		}
+	}
+	s.Refuse(v, fault)
+}
+
 // isShort reports whether the request can travel from page to page. If not, it responds.
 func (s *service) isShort(v *visit.Visit) bool {
 	if len(v.Pending.Query) > maxPending {
-		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest,
+		s.refuseRead(v, &oauth.Error{Code: oauth.InvalidRequest,
 			Description: "The request is too long."})
 		return false
 	}
@@ -125,7 +143,7 @@ func (s *service) readHint(v *visit.Visit) bool {
 	}
 	hint, ok := s.openHint(request.IDTokenHint)
 	if !ok || hint.client != request.ClientID {
-		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest,
+		s.refuseRead(v, &oauth.Error{Code: oauth.InvalidRequest,
 			Description: "The id_token_hint is not a valid id_token of this client.",
 			Hint:        "Send the last id_token as it was, or none."})
 		return false
@@ -212,13 +230,16 @@ type answer struct {
 func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 	browser, current := browserOf(v, visitors)
 	browser.Decision = a.decision
+	var before time.Time
 	if browser.SignedIn {
 		consent, err := s.people.Consent(v.Ctx, current.User.ID, v.Pending.Client.ID)
 		if err != nil {
 			s.RefuseFailure(v, "read a consent", err)
 			return
 		}
-		v.Pending.Known = !consent.Granted.IsZero() || a.decision != 0
+		before = consent.Granted
+		v.Pending.Known = v.Pending.Knows(consent) || a.decision == oauth.Allowed
+		v.Pending.Denied = a.decision == oauth.Denied
 		if v.Pending.Outdates(consent) {
 			consent.Scopes, consent.Resources = 0, ""
 		}
@@ -237,6 +258,9 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 	case oauth.StepConsent:
 		visit.Redirect(v.HTTP, v.PathChosen(pages.PathConsent, current.User.ID))
 	case oauth.StepIssue:
+		if a.decision == 0 && !browser.Remembers(v.Pending.Request) { // an app of the operator's own
+			a = answer{oauth.Allowed, before}
+		}
 		s.issue(v, current, a)
 	default:
 		s.Refuse(v, fault)
@@ -323,6 +347,8 @@ func (s *service) keepConsent(v *visit.Visit, who visit.Visitor, a answer) bool 
 	err := s.people.GrantConsent(v.Ctx, who.User.ID, v.Pending.Client.ID, request.Scopes,
 		request.Targets, v.Pending.Reaches, a.before, v.Now)
 	switch {
+	case errors.Is(err, account.ErrConflict) && !v.HTTP.IsPost(): // another tab was faster
+		visit.Redirect(v.HTTP, v.Path(pages.PathAuthorize))
 	case errors.Is(err, account.ErrConflict): // the form was sent more than once
 		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case errors.Is(err, account.ErrTooManyClients):

@@ -2,7 +2,6 @@ package signin_test
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -35,30 +34,6 @@ func TestAuthorizationCodeRound(t *testing.T) {
 	st.Redeem(t, c, code).FailsAs(t, 400, "invalid_grant")
 }
 
-func TestConsentIsRemembered(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	c, user := st.NewClient(t, nil), st.NewUser(t, "Rosa", rosa)
-	b := st.NewBrowser(t)
-	b.Send(b.SignIn(c.Request(), rosa), "decision", "allow").Code(t, st)
-
-	chooser := b.Get("/oauth/authorize?" + c.Request().Encode())
-	chooser.Shows(t, 200, "/accounts")
-	b.Send(chooser, "account", strconv.FormatInt(user.ID, 10)).Code(t, st)
-	b.Get("/oauth/authorize?"+c.Request("skip_account_chooser", "true").Encode()).Code(t, st)
-	b.Get("/oauth/authorize?"+c.Request("prompt", "none").Encode()).Code(t, st)
-	b.Get("/oauth/authorize?"+c.Request("skip_account_chooser", "true", "prompt",
-		"consent").Encode()).Shows(t, 200, "/consent")
-	b.Get("/oauth/authorize?"+c.Request("skip_account_chooser", "true", "scope",
-		"view-user detail-user").Encode()).Shows(t, 200, "/consent")
-	b.Get("/oauth/authorize?"+c.Request("skip_account_chooser", "yes").Encode()).Shows(t, 200,
-		"/accounts")
-	b.Get("/oauth/authorize?"+c.Request("prompt", "none", "scope",
-		"view-user detail-user").Encode()).FailsWith(t, st, "consent_required")
-	other := st.NewClient(t, nil)
-	b.Get("/oauth/authorize?"+other.Request("skip_account_chooser", "true").Encode()).Shows(t, 200,
-		"/accounts")
-}
-
 func TestDenialGoesToTheClient(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, nil)
@@ -67,26 +42,6 @@ func TestDenialGoesToTheClient(t *testing.T) {
 	b.Send(b.SignIn(c.Request(), rosa), "decision", "deny").FailsWith(t, st, "access_denied")
 	b.Get("/oauth/authorize?"+c.Request("prompt", "none").Encode()).FailsWith(t, st,
 		"consent_required")
-}
-
-func TestPromptNoneWithoutSession(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	st.NewBrowser(t).Get("/oauth/authorize?"+st.NewClient(t, nil).Request("prompt",
-		"none").Encode()).FailsWith(t, st, "login_required")
-}
-
-func TestPromptLoginAsksAgainOnce(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	c := st.NewClient(t, nil)
-	st.NewUser(t, "Rosa", rosa)
-	b := st.NewBrowser(t)
-	b.Send(b.SignIn(c.Request(), rosa), "decision", "allow").Code(t, st)
-	b.SignIn(c.Request("prompt", "login"), rosa).Code(t, st)
-	again := b.SignIn(c.Request("prompt", "login consent"), rosa)
-	again.Shows(t, 200, "/consent")
-	b.Send(again, "decision", "allow").Code(t, st)
-	b.Get("/oauth/authorize?"+c.Request("prompt", "login", "skip_account_chooser",
-		"true").Encode()).Shows(t, 200, "/login")
 }
 
 func TestLoopbackClientsAlwaysAskConsent(t *testing.T) {

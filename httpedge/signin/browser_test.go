@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"gatehouse/cmd/stack"
@@ -68,35 +67,6 @@ func TestFormsFromOtherSitesAreRefused(t *testing.T) {
 	}
 	b.Open("POST", action, fields, "Sec-Fetch-Site", "same-origin", "Origin", "null").Shows(t, 200,
 		"/consent")
-}
-
-func TestConsentFormIsSingleUse(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	c := st.NewClient(t, nil)
-	st.NewUser(t, "Rosa", rosa)
-	b := st.NewBrowser(t)
-	action, fields := b.SignIn(c.Request(), rosa).Form(t)
-	fields.Set("decision", "allow")
-	var codes, refused int
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			p := b.Once("POST", action, fields)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case strings.Contains(p.Location, "code=gtac_"):
-				codes++
-			case p.Status == 403:
-				refused++
-			}
-		})
-	}
-	all.Wait()
-	if codes != 1 || refused != 15 {
-		t.Errorf("got %d codes and %d refusals, want 1 and 15", codes, refused)
-	}
 }
 
 func TestForgedConsentIsRefused(t *testing.T) {

@@ -162,6 +162,7 @@ func (s *service) showDevice(v *visit.Visit, who visit.Visitor, c *oauth.DeviceC
 	userCode, _ := oauth.ParseUserCode(v.Field("user_code"))
 	s.Show(v, status, pages.Device{
 		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
+		Unverified: client.IsUnverified(), Host: client.Host(),
 		Permissions: pages.Permissions(c.Scopes, 0),
 		Unapproved:  c.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		UserCode:    userCode, Place: c.Place,

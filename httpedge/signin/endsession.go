@@ -23,7 +23,8 @@ type logoutRequest struct {
 }
 
 // endSession serves the logout requests of clients (OpenID Connect RP-Initiated Logout). Browsers
-// leave out the cookies of the service when another site sends a form, so a POST continues with GET.
+// leave out the cookies of the service when another site sends a form, so a POST continues with
+// GET.
 func (s *service) endSession(ctx *fasthttp.RequestCtx) {
 	if !ctx.IsPost() {
 		s.Handle(s.askEndSession)(ctx)

@@ -1,15 +1,9 @@
 package signin_test
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
@@ -44,31 +38,6 @@ func isSignedIn(b *stacktest.Browser, c stacktest.Client, want bool) {
 	if got := !strings.Contains(p.Location, "login_required"); got != want {
 		b.T.Errorf("got signed in %t (%q), want %t", got, p.Location, want)
 	}
-}
-
-func TestLogoutWithOwnHint(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	c := newLeavingClient(t, st)
-	st.NewUser(t, "Rosa", rosa)
-	st.NewUser(t, "Kofi", kofi)
-	b := st.NewBrowser(t)
-	hint := redeemed(t, st, c, b.Allow(askedOpenID(c), rosa).Code(t, st), "id_token")
-	b.Allow(askedOpenID(c, "prompt", "login"), kofi).Code(t, st)
-	p := b.LogOut("id_token_hint", hint, "post_logout_redirect_uri", afterLogout, "state", "s &")
-	if p.Location != afterLogout+"&state=s%20%26" {
-		t.Fatalf("got %d to %q: %s, want a redirect to the client", p.Status, p.Location, p.Body)
-	}
-	isSignedIn(b, c, true) // Kofi still is
-	b.Authorize(askedOpenID(c)).Code(t, st)
-	again := b.LogOut("id_token_hint", hint, "post_logout_redirect_uri", afterLogout)
-	again.Shows(t, 200, "/oauth/logout") // the hint is not Kofi's
-	if !strings.Contains(again.Body, kofi) {
-		t.Errorf("got %s, want the page to ask Kofi", again.Body)
-	}
-	if p := b.Send(again, "account", ""); p.Status != 422 {
-		t.Errorf("got %d without an account, want 422", p.Status)
-	}
-	isSignedIn(b, c, true)
 }
 
 func TestLogoutAsks(t *testing.T) {
@@ -136,56 +105,6 @@ func TestLogoutHintOfFormerSession(t *testing.T) {
 	if p := b.LogOut("id_token_hint", hint); p.Status != 200 ||
 		!strings.Contains(p.Body, "You are signed out") {
 		t.Errorf("got %d %s, want the session ended", p.Status, p.Body)
-	}
-	isSignedIn(b, c, false)
-}
-
-func TestLogoutRedirectsNowhereElse(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	c := newLeavingClient(t, st)
-	disabled := newLeavingClient(t, st)
-	st.NewUser(t, "Rosa", rosa)
-	b := st.NewBrowser(t)
-	hint := redeemed(t, st, c, b.Allow(askedOpenID(c), rosa).Code(t, st), "id_token")
-	st.Alter(t, "UPDATE clients SET disabled = TRUE WHERE id = '"+disabled.ID+"'")
-	for name, request := range map[string][]string{
-		"no client":      {"post_logout_redirect_uri", afterLogout},
-		"unknown client": {"post_logout_redirect_uri", afterLogout, "client_id", "x"},
-		"another uri":    {"post_logout_redirect_uri", afterLogout + "c", "id_token_hint", hint},
-		"redirect uri": {"post_logout_redirect_uri", stacktest.RedirectURI, "id_token_hint",
-			hint},
-		"script":          {"post_logout_redirect_uri", "javascript:alert(1)", "client_id", c.ID},
-		"disabled client": {"post_logout_redirect_uri", afterLogout, "client_id", disabled.ID},
-		"control":         {"post_logout_redirect_uri", afterLogout, "id_token_hint", hint, "state", "a\r\n"},
-	} {
-		p := b.LogOut(request...)
-		if p.Status != 400 || p.Location != "" || !strings.Contains(p.Body, "cannot be served") {
-			t.Errorf("%s: got %d to %q: %s, want 400 and a page", name, p.Status, p.Location, p.Body)
-		}
-	}
-	isSignedIn(b, c, true)
-	twice := b.Get("/oauth/logout?state=a&state=b")
-	if twice.Status != 400 {
-		t.Errorf("got %d for two states, want 400", twice.Status)
-	}
-}
-
-func TestLogoutByPost(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	c := newLeavingClient(t, st)
-	st.NewUser(t, "Rosa", rosa)
-	b := st.NewBrowser(t)
-	hint := redeemed(t, st, c, b.Allow(askedOpenID(c), rosa).Code(t, st), "id_token")
-	form := stacktest.Values("id_token_hint", hint, "post_logout_redirect_uri", afterLogout,
-		"state", "x", "ui_locales", "de", "other", "#")
-	p := b.Once("POST", "/oauth/logout", form, "Sec-Fetch-Site", "cross-site", "Cookie", "")
-	u, err := url.Parse(p.Location)
-	if err != nil || p.Status != 303 || u.Path != "/oauth/logout" || u.Host != "" || len(u.Query()) != 3 {
-		t.Fatalf("got %d to %q, want the request by GET", p.Status, p.Location)
-	}
-	isSignedIn(b, c, true)
-	if p := b.Get(p.Location); p.Location != afterLogout+"&state=x" {
-		t.Errorf("got %d to %q, want a redirect to the client", p.Status, p.Location)
 	}
 	isSignedIn(b, c, false)
 }
@@ -272,102 +191,4 @@ func TestTokensEndWithSession(t *testing.T) {
 	refresh, _ := expires["refresh_token"].(string)
 	st.PostToken(t, stacktest.Values("grant_type", "refresh_token", "refresh_token", refresh,
 		"client_id", c.ID, "client_secret", c.Secret)).FailsAs(t, 400, "invalid_grant")
-}
-
-// listener is a client's server that gets logout tokens.
-type listener struct {
-	URL string
-	mu  sync.Mutex
-	got []string
-}
-
-func newListener(t *testing.T, status ...int) *listener {
-	t.Helper()
-	l := &listener{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		form, wrong := url.ParseQuery(string(body))
-		if err != nil || wrong != nil || r.Method != "POST" || len(form) != 1 ||
-			r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
-			t.Errorf("got %s %v %q, want a logout token", r.Method, r.Header, body)
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.got = append(l.got, form.Get("logout_token"))
-		w.Header().Set("Location", "/elsewhere")
-		if len(l.got) <= len(status) {
-			w.WriteHeader(status[len(l.got)-1])
-		}
-	}))
-	t.Cleanup(server.Close)
-	l.URL = server.URL + "/out"
-	return l
-}
-
-// waits waits for a number of tokens and returns them.
-func (l *listener) waits(t *testing.T, n int) []string {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		l.mu.Lock()
-		got := l.got
-		l.mu.Unlock()
-		if len(got) >= n {
-			return got
-		}
-	}
-	t.Fatalf("got %d logout tokens in a minute, want %d", len(l.got), n)
-	return nil
-}
-
-func TestBackchannelLogout(t *testing.T) {
-	st := stacktest.NewIdentity(t)
-	l := newListener(t, 500, 302)
-	c := st.NewOpenIDClient(t, func(c *oauth.Client) { c.Options.BackchannelLogoutURI = l.URL })
-	silent := st.NewOpenIDClient(t, nil)
-	user := st.NewUser(t, "Rosa", rosa)
-	b := st.NewBrowser(t)
-	var id map[string]any
-	verify(t, st, redeemed(t, st, c, b.Allow(askedOpenID(c), rosa).Code(t, st), "id_token"), "JWT", &id)
-	b.Send(b.Authorize(askedOpenID(silent)), "decision", "allow").Code(t, st)
-	b.Send(b.Get("/logout"))
-	var jti any
-	for i, token := range l.waits(t, 3) { // the first two attempts fail
-		var claims map[string]any
-		verify(t, st, token, "logout+jwt", &claims)
-		events, _ := claims["events"].(map[string]any)
-		event, ok := events["http://schemas.openid.net/event/backchannel-logout"].(map[string]any)
-		exp, _ := claims["exp"].(float64)
-		iat, _ := claims["iat"].(float64)
-		if claims["iss"] != st.URL || claims["aud"] != c.ID || claims["sid"] != id["sid"] ||
-			claims["sub"] != strconv.FormatInt(user.ID, 10) || !ok || len(event) != 0 ||
-			exp-iat != 120 || claims["nonce"] != nil || claims["jti"] == "" || i > 0 && claims["jti"] != jti {
-			t.Errorf("got %v, want the end of session %v", claims, id["sid"])
-		}
-		jti = claims["jti"]
-	}
-	for name, want := range map[string]float64{"gatehouse_logouts_sent_total": 1,
-		"gatehouse_logout_failures_total": 2, "gatehouse_logouts_waiting": 0} {
-		waitForMetric(t, st, name, want)
-	}
-}
-
-// waitForMetric waits until a metric has a value.
-func waitForMetric(t *testing.T, st *stacktest.IdentityStack, name string, want float64) {
-	t.Helper()
-	var got float64
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		families, err := st.Metrics.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range families {
-			if f.GetName() == name {
-				got = f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		if got == want {
-			return
-		}
-	}
-	t.Errorf("got %s %v, want %v", name, got, want)
 }

@@ -10,8 +10,6 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-const textLinkTaken = "Another account uses this address or number now. Ask the people who run this service."
-
 // link shows what the link of a notice does, and does it when the form is sent: programs that look
 // at mails open links.
 func (s *service) link(v *visit.Visit) {
@@ -56,7 +54,13 @@ func (s *service) useLink(v *visit.Visit, l *account.Link, token string) {
 	u, err := s.people.UseLink(v.Ctx, token, v.Now)
 	switch {
 	case errors.Is(err, account.ErrTaken):
-		s.showLink(v, l, token, fasthttp.StatusConflict, pages.Problem{Text: textLinkTaken})
+		s.DropSessions(v)
+		s.WriteMessage(v.HTTP, fasthttp.StatusConflict, pages.Message{
+			Title: "Everybody is signed out",
+			Text: "Nobody can use your account before signing in again. It is not reached at " +
+				l.Address + " again, because another account uses that now.",
+			Advice: "Sign in another way, or ask the people who run this service to restore it.",
+			Link:   pages.PathLogin, LinkText: "Sign in"})
 	case err != nil:
 		s.refuseLink(v, err)
 	default:

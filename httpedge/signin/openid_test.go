@@ -92,6 +92,24 @@ func TestOpenIDPromptNone(t *testing.T) {
 	}
 }
 
+// TestFirstPartyIsNotAsked signs in to an app of the operator's own, which the person can still
+// disconnect.
+func TestFirstPartyIsNotAsked(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := st.NewOpenIDClient(t, func(c *oauth.Client) { c.Options.FirstParty = true })
+	st.NewUser(t, "Rosa", rosa)
+	b := st.NewBrowser(t)
+	a := st.Redeem(t, c, b.SignIn(askedOpenID(c), rosa).Code(t, st)).Object(t)
+	refresh, _ := a["refresh_token"].(string)
+	b.Authorize(askedOpenID(c, "prompt", "none")).Code(t, st)
+	b.Authorize(askedOpenID(c, "prompt", "consent")).Shows(t, 200, "/consent")
+	apps := b.Get("/me/apps")
+	apps.Shows(t, 200, "/me/apps")
+	if !strings.Contains(apps.Body, "Atlas") || refresh == "" {
+		t.Errorf("got refresh token %q and %s, want one, and the app in the list", refresh, apps.Body)
+	}
+}
+
 func TestMaxAgeAsksForSignIn(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c := st.NewOpenIDClient(t, nil)
@@ -184,6 +202,13 @@ func TestFormPost(t *testing.T) {
 	b.Authorize(c.Request("response_mode", "form_post", "prompt", "none")).FailsWith(t, st,
 		"consent_required") // without openid, the parameter means nothing
 	b.Authorize(askedOpenID(c, "response_mode", "fragment")).FailsWith(t, st, "invalid_request")
+	for _, state := range []string{"a\x00b", "a\nb", "a\xff"} { // which a browser would not post as it is
+		p := b.Authorize(askedOpenID(c, "response_mode", "form_post", "state", state))
+		if back, err := url.Parse(p.Location); err != nil || back.Query().Get("state") != state ||
+			back.Query().Get("error") != "invalid_request" {
+			t.Errorf("got %q, want the state %q byte for byte", p.Location, state)
+		}
+	}
 }
 
 func TestAuthorizeByPost(t *testing.T) {

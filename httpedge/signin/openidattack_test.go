@@ -72,8 +72,8 @@ func TestTokensAreNotMixedUp(t *testing.T) {
 }
 
 // TestNonceAndStateStayWithTheirRequest begins two requests in one browser and finishes them in the
-// other order. Nonce and state of one never come with the code of the other, and a code that is used
-// again, or asked for by a replayed form, brings no second id_token.
+// other order. Nonce and state of one never come with the code of the other, and a code that is
+// used again, or asked for by a replayed form, brings no second id_token.
 func TestNonceAndStateStayWithTheirRequest(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c := st.NewOpenIDClient(t, nil)

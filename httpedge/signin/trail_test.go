@@ -112,7 +112,11 @@ func (a *trail) events(f audit.Filter) []audit.Event {
 
 func (a *trail) lastEvent() int64 {
 	a.Helper()
-	for _, e := range a.events(audit.Filter{Newest: true, Limit: 1}) {
+	events, err := a.Store.Events(a.Context(), audit.Filter{Newest: true, Limit: 1})
+	if err != nil {
+		a.Fatal(err)
+	}
+	for _, e := range events {
 		return e.Number
 	}
 	return 0
@@ -421,6 +425,10 @@ func (a *trail) operators() {
 		Source: audit.Source{Actor: by}}
 	a.step("resource", does(201, "POST", "/resources", `{"uri":"https://notes.example/api"}`), resource)
 	a.step("resource again", does(409, "POST", "/resources", `{"uri":"https://notes.example/api"}`))
+	changed := resource
+	changed.Action, changed.Details = audit.ResourceChanged, []string{"scopes"}
+	a.step("resource change", does(200, "PUT", "/resources",
+		`{"uri":"https://notes.example/api","scopes":["notes:read"]}`), changed)
 	resource.Action = audit.ResourceDeleted
 	a.step("resource deletion", does(204, "DELETE", "/resources/1", ""), resource)
 

@@ -2,6 +2,8 @@ package visit
 
 import (
 	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
 
@@ -168,6 +170,19 @@ func (v *Visit) pathSent(page string) string { return v.PathWith(page, paramSent
 // verifyForm binds a form to the challenge as well, so that the form expires with it.
 func (v *Visit) verifyForm(path, token string) Binding { return v.Bind(path + " " + token) }
 
+// shownAddress returns the address or number of a challenge for a page. Who recovers an account by one
+// channel need not know the others: of those it has the end only.
+func shownAddress(c *account.Challenge) string {
+	if c.Purpose != account.ForResetProof {
+		return c.Address
+	}
+	if name, host, ok := strings.Cut(c.Address, "@"); ok {
+		_, n := utf8.DecodeRuneInString(name)
+		return name[:n] + "…@" + host
+	}
+	return "…" + c.Address[max(0, len(c.Address)-2):]
+}
+
 func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int,
 	notice string, problems ...pages.Problem) {
 	kind := f.Kind
@@ -178,7 +193,7 @@ func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challe
 		Kind: kind, Client: v.ClientName(), Action: v.Path(f.Path),
 		FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
 		Resend:    v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
-		Address: c.Address, Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice,
+		Address: shownAddress(c), Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice,
 		Problems: problems,
 	}
 	if wait := c.Again.Sub(v.Now); wait > 0 {

@@ -34,9 +34,11 @@ type Pending struct {
 	Unread bool
 	// Changed says that the document has other redirect URIs or keys than people have consented to.
 	Changed bool
-	// Known says that the person has consented to the client, or has just decided about it. The
-	// browser is redirected to a client that registered itself only then: anybody can make one.
+	// Known says that the person has consented to the client. The browser is redirected to a client
+	// that registered itself only then: anybody can make one (RFC 9700 section 4.11.2).
 	Known bool
+	// Denied says that the person has just refused to let the client in.
+	Denied bool
 	// HintedUser is the user whom the request's id_token_hint names; 0 = it has none.
 	HintedUser int64
 	// proof stands for the session that was signed in for this request, if the request may need
@@ -56,6 +58,11 @@ func (p *Pending) IsFresh(session *account.Session) bool {
 func (p *Pending) Outdates(consent account.Consent) bool {
 	return p.Client.Options.MetadataURL != "" &&
 		(p.Changed || consent.Granted.UnixMilli() < p.Client.Options.MetadataChanged)
+}
+
+// Knows reports whether a consent counts.
+func (p *Pending) Knows(consent account.Consent) bool {
+	return !consent.Granted.IsZero() && !p.Outdates(consent)
 }
 
 // Prove notes that a session has just been signed in for this request.
@@ -78,15 +85,14 @@ func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
 
 // ClientFailed says that an authorization request, which names a client, has failed.
 func (s *Site) ClientFailed(v *Visit, clientID string, fault *oauth.Error) {
-	s.failed(v.HTTP, "authorize", clientID, fault.Code)
+	s.failed(v.HTTP, "authorize", clientID, fault)
 }
 
 // Respond sends the browser to the client with a response, in the response mode of the request.
 func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 	request := v.Pending.Request
-	if v.Pending.Unread || v.Pending.Client.Options.SelfRegistered && !v.Pending.Known {
-		s.RefusePage(v, "The application is not known yet, so you cannot be sent back to it.",
-			"Sign in first, then go back to the application and start again.")
+	if v.Pending.Unread || v.Pending.Client.IsUnverified() && !v.Pending.Known {
+		s.stay(v, params)
 		return
 	}
 	if request.ResponseMode != oauth.FormPost {
@@ -94,21 +100,43 @@ func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 		return
 	}
 	body, err := pages.FormPost{Client: v.ClientName(), Action: request.RedirectURI,
-		Fields: params}.Render()
+		Fields: params}.Render(s.view)
 	if err != nil { // the query says it as well
 		s.failures.Log("write a form", err)
 		Redirect(v.HTTP, request.ResponseURL(params))
 		return
 	}
-	sendPage(v.HTTP, fasthttp.StatusOK, body, "")
-	v.HTTP.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, formPostPolicy)
+	s.sendPage(v.HTTP, fasthttp.StatusOK, body, "")
+	v.HTTP.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, s.formPostPolicy())
 }
 
-// formPostPolicy is the policy of a page with a form that sends itself. It does not restrict where
-// forms lead: Chromium would apply that to the redirects of the client as well, which nobody knows
-// here. The page has no other form, and no text of others but in escaped attributes.
-var formPostPolicy = "default-src 'none'; style-src " + pages.StyleSource + "; script-src " +
-	pages.SubmitSource + "; img-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+// stay shows a page in place of a redirect to a client that the person does not know. Who has just
+// refused it may follow a link.
+func (s *Site) stay(v *Visit, params []oauth.Parameter) {
+	if !v.Pending.Denied {
+		s.RefusePage(v, "The application is not known yet, so you cannot be sent back to it.",
+			"Sign in first, then go back to the application and start again. For developers: "+
+				endpoint.Value(params, "error_description"))
+		return
+	}
+	m := pages.Message{Title: "You did not allow it", Text: v.Pending.Client.Name +
+		" cannot use your account. Nobody here has checked it.",
+		Advice: "You can close this page."}
+	if v.Pending.Request.ResponseMode != oauth.FormPost { // it would come by a form
+		m.Advice += " Go back only if you trust the address."
+		m.Return = v.Pending.Request.ResponseURL(params)
+		m.ReturnTo = v.Pending.Request.Destination()
+	}
+	s.WriteMessage(v.HTTP, fasthttp.StatusOK, m)
+}
+
+// formPostPolicy returns the policy of a page with a form that sends itself. It does not restrict
+// where forms lead: Chromium would apply that to the redirects of the client as well, which nobody
+// knows here. The page has no other form, and no text of others but in escaped attributes.
+func (s *Site) formPostPolicy() string {
+	return "default-src 'none'; style-src " + s.view.StyleSource() + "; script-src " +
+		pages.SubmitSource + "; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+}
 
 // RefuseFailure redirects to the client with an error of the service: temporarily_unavailable when
 // the same request may succeed later, else server_error (RFC 6749 section 4.1.2.1).
@@ -205,12 +233,8 @@ func (v *Visit) ClientID() string {
 
 // ClientName returns what pages call the client of the pending request; "" = there is none.
 func (v *Visit) ClientName() string {
-	switch p := v.Pending; {
-	case p == nil:
+	if v.Pending == nil {
 		return ""
-	case p.Known:
-		return p.Client.Name
-	default:
-		return p.Client.NameBeforeConsent(p.Request.RedirectURI)
 	}
+	return v.Pending.Client.NameBeforeConsent(v.Pending.Request.RedirectURI)
 }

@@ -14,17 +14,17 @@ import (
 
 var contentTypeHTML = []byte("text/html; charset=utf-8")
 
-// setPageHeaders sets the headers of pages and redirects. redirectURI is the client's, to which a
-// form on the page may lead: Chromium applies form-action to redirects as well. "" = none.
-func setPageHeaders(ctx *fasthttp.RequestCtx, redirectURI string) {
+// setPageHeaders sets the headers of pages and redirects. allowed are the sources of what the page
+// consists of. redirectURI is the client's, to which a form on the page may lead: Chromium applies
+// form-action to redirects as well. "" = none.
+func setPageHeaders(ctx *fasthttp.RequestCtx, allowed, redirectURI string) {
 	h := &ctx.Response.Header
 	endpoint.SetNoStore(h)
 	h.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
 	h.Set(fasthttp.HeaderXFrameOptions, "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set(fasthttp.HeaderContentSecurityPolicy,
-		"default-src 'none'; style-src "+pages.StyleSource+"; img-src 'none'; form-action 'self'"+
-			formTarget(redirectURI)+"; base-uri 'none'; frame-ancestors 'none'")
+	h.Set(fasthttp.HeaderContentSecurityPolicy, "default-src 'none'; "+allowed+
+		"form-action 'self'"+formTarget(redirectURI)+"; base-uri 'none'; frame-ancestors 'none'")
 }
 
 // formTarget returns the source expression of a redirect URI, after a space. When a
@@ -62,7 +62,7 @@ func isEvery(s, others string) bool {
 // Redirect redirects the browser: with 303 after a form, so that it sends GET, else with 302 (RFC
 // 9700 section 4.12).
 func Redirect(ctx *fasthttp.RequestCtx, location string) {
-	setPageHeaders(ctx, "")
+	setPageHeaders(ctx, "", "")
 	ctx.SetStatusCode(fasthttp.StatusFound)
 	if ctx.IsPost() {
 		ctx.SetStatusCode(fasthttp.StatusSeeOther)
@@ -71,7 +71,9 @@ func Redirect(ctx *fasthttp.RequestCtx, location string) {
 }
 
 // page is a page of package pages.
-type page interface{ Render() ([]byte, error) }
+type page interface {
+	Render(v *pages.View) ([]byte, error)
+}
 
 // Show responds with a page of the flow. When rendering fails, it redirects to the client with an
 // error.
@@ -80,12 +82,12 @@ func (s *Site) Show(v *Visit, status int, p page) {
 		s.WritePage(v.HTTP, status, p)
 		return
 	}
-	body, err := p.Render()
+	body, err := p.Render(s.view)
 	if err != nil {
 		s.RefuseFailure(v, "write a page", err)
 		return
 	}
-	sendPage(v.HTTP, status, body, v.Pending.Request.RedirectURI)
+	s.sendPage(v.HTTP, status, body, v.Pending.Request.RedirectURI)
 }
 
 // WritePage responds with a page whose forms do not lead to a client.
@@ -95,17 +97,17 @@ func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
 
 // WritePageTo responds with a page whose forms may lead to a client's redirect URI.
 func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
-	body, err := p.Render()
+	body, err := p.Render(s.view)
 	if err != nil {
 		s.failures.Log("write a page", err)
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
-	sendPage(ctx, status, body, redirectURI)
+	s.sendPage(ctx, status, body, redirectURI)
 }
 
-func sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
-	setPageHeaders(ctx, redirectURI)
+func (s *Site) sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
+	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; img-src 'self'; ", redirectURI)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
 	ctx.Response.SetBodyRaw(body)

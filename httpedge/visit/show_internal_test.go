@@ -9,21 +9,23 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
 )
 
 // noPage cannot be made.
 type noPage struct{}
 
-func (noPage) Render() ([]byte, error) { return nil, errors.New("planted") }
+func (noPage) Render(*pages.View) ([]byte, error) { return nil, errors.New("planted") }
 
 // TestPageThatCannotBeRendered tells the client when there is one to tell.
 func TestPageThatCannotBeRendered(t *testing.T) {
 	failed := 0
-	s := New(Config{Issuer: "https://id.example.com",
+	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}),
 		Failures:     endpoint.NewFailures(slog.New(slog.DiscardHandler)),
-		ClientFailed: func(*fasthttp.RequestCtx, string, string, oauth.Code) { failed++ }})
+		ClientFailed: func(*fasthttp.RequestCtx, string, string, *oauth.Error) { failed++ }})
 	var ctx fasthttp.RequestCtx
 	s.Show(&Visit{HTTP: &ctx}, fasthttp.StatusOK, noPage{})
 	if got := ctx.Response.StatusCode(); got != 500 ||

@@ -24,12 +24,13 @@ type Config struct {
 	People *people.Service
 	Keys   func() []oauth.Key // for oauth.FormKeys, the current one first
 	Issuer string             // base URL of the service, without a trailing slash
+	View   *pages.View        // of the brand
 	// Failures logs requests that fail.
 	Failures *endpoint.Failures
 	Caller   func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
 	// ClientFailed is told that a request at an endpoint failed with an OAuth error, and which client
 	// it names.
-	ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, code oauth.Code)
+	ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, fault *oauth.Error)
 }
 
 // Site holds what all pages share. Make it with New. Its methods may be called by many goroutines.
@@ -37,9 +38,10 @@ type Site struct {
 	people   *people.Service
 	keys     func() []oauth.Key // for oauth.FormKeys
 	issuer   string
+	view     *pages.View
 	failures *endpoint.Failures
 	caller   func(*fasthttp.RequestCtx) netip.Addr
-	failed   func(ctx *fasthttp.RequestCtx, endpoint, clientID string, code oauth.Code)
+	failed   func(ctx *fasthttp.RequestCtx, endpoint, clientID string, fault *oauth.Error)
 	cookies  cookieNames
 	replays  *replays
 }
@@ -47,8 +49,9 @@ type Site struct {
 // New returns a Site.
 func New(config Config) *Site {
 	return &Site{
-		people: config.People, keys: config.Keys, issuer: config.Issuer, failures: config.Failures,
-		caller: config.Caller, failed: config.ClientFailed,
+		people: config.People, keys: config.Keys, issuer: config.Issuer, view: config.View,
+		failures: config.Failures,
+		caller:   config.Caller, failed: config.ClientFailed,
 		cookies: newCookieNames(config.Issuer),
 		replays: newReplays(),
 	}

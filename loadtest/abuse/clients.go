@@ -111,8 +111,8 @@ func (t *target) from() (*lab.Browser, int64) {
 	return t.browser(&http.Transport{MaxIdleConnsPerHost: 1}, fmt.Sprintf("2001:db8:%x::1", 0x1000+n)), n
 }
 
-// assert registers a client with keys and authenticates it again and again: half of the attackers with
-// right signatures, the others with wrong ones, whose checks cost most.
+// assert registers a client with keys and authenticates it again and again: half of the attackers
+// with right signatures, the others with wrong ones, whose checks cost most.
 func (t *target) assert(ctx context.Context, s *seen) {
 	b, n := t.from()
 	id, p, err := t.register(ctx, b, map[string]any{"token_endpoint_auth_method": "private_key_jwt",

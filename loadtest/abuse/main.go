@@ -19,12 +19,12 @@
 // The first four come from one IPv6 /48.
 //
 // Meanwhile a person at another address signs in with a new browser, consents, and an application
-// redeems the code and reads the profile, again and again. A program of an operator's client gets an
-// access token by private_key_jwt, fifty times a second. Printed are how long a person needed (median
-// and longest), the program's p99 and how many of its requests failed, and in each second the server's
-// CPU time and the time in which it hashed for strangers. The status is 1 if a person failed or waited
-// more than 2 s, if the program was refused, or if it waited more than 100 ms (p99) under keys.
-// Attackers, server and person share the machine.
+// redeems the code and reads the profile, again and again. A program of an operator's client gets
+// an access token by private_key_jwt, fifty times a second. Printed are how long a person needed
+// (median and longest), the program's p99 and how many of its requests failed, and in each second
+// the server's CPU time and the time in which it hashed for strangers. The status is 1 if a person
+// failed or waited more than 2 s, if the program was refused, or if it waited more than 100 ms
+// (p99) under keys. Attackers, server and person share the machine.
 package main
 
 import (
@@ -44,7 +44,8 @@ import (
 // longestWait is the limit for all that a person does in a round.
 const longestWait = 2 * time.Second
 
-// longestToken is the limit for the p99 of an honest client, and keysAttack the attack that it is for.
+// longestToken is the limit for the p99 of an honest client, and keysAttack the attack that it is
+// for.
 const (
 	longestToken = 100 * time.Millisecond
 	keysAttack   = "keys"

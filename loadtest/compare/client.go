@@ -22,18 +22,24 @@ const timeout = 2 * time.Minute
 type client struct {
 	conn     net.Conn
 	requests [][]byte
-	proof    []byte // header line that every correct response has
+	proofs   map[string][]byte // header line that every correct response has, see trial.proofs
 	next     int
+	times    map[string][]time.Duration // response times of the last run, by kind
 	buffer   []byte
 }
 
-func newClient(address string, requests [][]byte, proof string, first int) (*client, error) {
+func newClient(address string, requests [][]byte, proofs map[string]string, first int) (
+	*client, error) {
 	conn, err := net.DialTimeout("tcp", address, time.Minute)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &client{conn: conn, requests: requests, proof: []byte("\r\n" + proof + "\r\n"), next: first,
-		buffer: make([]byte, 64<<10)}, nil
+	c := &client{conn: conn, requests: requests, proofs: map[string][]byte{}, next: first,
+		buffer: make([]byte, 64<<10)}
+	for kind, proof := range proofs {
+		c.proofs[kind] = []byte("\r\n" + proof + "\r\n")
+	}
+	return c, nil
 }
 
 // limitTime sets the deadline of the next requests.
@@ -49,23 +55,31 @@ func (c *client) run(n int) error {
 	if err := c.limitTime(); err != nil {
 		return err
 	}
+	c.times = map[string][]time.Duration{}
 	for range n {
+		kind, start := kindOf(c.requests[c.next%len(c.requests)]), time.Now()
 		if _, _, err := c.doNext(); err != nil {
 			return err
 		}
+		c.times[kind] = append(c.times[kind], time.Since(start))
 	}
 	return nil
 }
 
 // doNext sends the next request in turn. A response without the proof is an error.
 func (c *client) doNext() (head, body []byte, err error) {
-	head, body, err = c.do(c.requests[c.next%len(c.requests)])
+	request := c.requests[c.next%len(c.requests)]
+	head, body, err = c.do(request)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, c.proof) {
+	proof, ok := c.proofs[kindOf(request)]
+	if !ok {
+		proof = c.proofs[""]
+	}
+	if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, proof) {
 		status, _, _ := bytes.Cut(head, []byte("\r\n"))
-		return nil, nil, fmt.Errorf("got %s, want 200 with %s", status, bytes.TrimSpace(c.proof))
+		return nil, nil, fmt.Errorf("got %s, want 200 with %s", status, bytes.TrimSpace(proof))
 	}
 	c.next++
 	return head, body, nil
@@ -130,9 +144,26 @@ func contentLength(head []byte) (int, error) {
 }
 
 // compareResponses returns an error unless two servers send the same headers and body for the next
-// request. It ignores values that differ between responses of one server: tokens, date, age,
-// request id, and the remaining and reset values of a rate limit.
+// request of each kind. It ignores values that differ between responses of one server: tokens,
+// date, age, request id, and the remaining and reset values of a rate limit.
 func compareResponses(a, b *client) error {
+	first := map[string]int{} // request of each kind
+	for i, request := range slices.Backward(a.requests) {
+		first[kindOf(request)] = i
+	}
+	if len(first) == 1 {
+		return compareNext(a, b) // some requests can be sent once only
+	}
+	for kind, i := range first {
+		a.next, b.next = i, i
+		if err := compareNext(a, b); err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+func compareNext(a, b *client) error {
 	headA, bodyA, err := a.parseNext()
 	if err != nil {
 		return err

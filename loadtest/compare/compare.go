@@ -27,6 +27,8 @@ type comparison struct {
 type reading struct {
 	cpu  time.Duration // of the server process, per request
 	rate float64       // requests a second
+	// p99 is the response time by kind that 99 % of the requests kept.
+	p99 map[string]time.Duration
 }
 
 func (r reading) micros() float64 { return float64(r.cpu.Nanoseconds()) / 1e3 }
@@ -92,7 +94,7 @@ func (c comparison) warmUp() int {
 	if c.tokens == 0 {
 		return c.requests / 8
 	}
-	return max(c.requests/8, c.tokens+c.connections)
+	return max(c.requests/8, c.tokens*max(1, c.trial.requestsPerToken)+c.connections)
 }
 
 // all returns the most requests that a server gets, a multiple of the connections.
@@ -159,15 +161,24 @@ func mediansOf(pairs []pair) medians {
 		}
 		return median(values)
 	}
-	cpu := func(read func(pair) float64) time.Duration { return time.Duration(of(read)) }
+	duration := func(read func(pair) float64) time.Duration { return time.Duration(of(read)) }
+	p99Of := func(read func(pair) map[string]time.Duration) map[string]time.Duration {
+		all := map[string]time.Duration{}
+		for kind := range read(pairs[0]) {
+			all[kind] = duration(func(p pair) float64 { return float64(read(p)[kind]) })
+		}
+		return all
+	}
 	return medians{
 		raw: reading{
-			cpu:  cpu(func(p pair) float64 { return float64(p.raw.cpu) }),
+			cpu:  duration(func(p pair) float64 { return float64(p.raw.cpu) }),
 			rate: of(func(p pair) float64 { return p.raw.rate }),
+			p99:  p99Of(func(p pair) map[string]time.Duration { return p.raw.p99 }),
 		},
 		gatehouse: reading{
-			cpu:  cpu(func(p pair) float64 { return float64(p.gatehouse.cpu) }),
+			cpu:  duration(func(p pair) float64 { return float64(p.gatehouse.cpu) }),
 			rate: of(func(p pair) float64 { return p.gatehouse.rate }),
+			p99:  p99Of(func(p pair) map[string]time.Duration { return p.gatehouse.p99 }),
 		},
 		ratio: of(pair.ratio),
 		share: of(pair.share),

@@ -75,7 +75,7 @@ func TestServersSendSameResponses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pairs != 2 || m.ratio <= 0 || m.share <= 0 {
+			if pairs != 2 || m.ratio <= 0 || m.share <= 0 || len(m.gatehouse.p99) != max(1, len(trial.parts)) {
 				t.Errorf("got %d pairs and %+v, want 2 and ratios above 0", pairs, m)
 			}
 		})
@@ -135,8 +135,8 @@ func TestClientRequiresProof(t *testing.T) {
 			there.Write([]byte(c.response))
 			there.Close()
 		}()
-		client := &client{conn: here, requests: [][]byte{[]byte("request")},
-			proof: []byte("\r\nX-Cache: hit\r\n"), buffer: make([]byte, 1024)}
+		client := &client{conn: here, requests: [][]byte{[]byte("GET / HTTP/1.1")},
+			proofs: map[string][]byte{"": []byte("\r\nX-Cache: hit\r\n")}, buffer: make([]byte, 1024)}
 		if err := client.run(1); (err == nil) != c.ok {
 			t.Errorf("%s: got %v, want ok = %v", c.name, err, c.ok)
 		}
@@ -174,5 +174,6 @@ func serving(t *testing.T, response string) *client {
 		there.Write([]byte(response))
 	}()
 	t.Cleanup(func() { here.Close(); there.Close() })
-	return &client{conn: here, requests: [][]byte{[]byte("request")}, buffer: make([]byte, 1024)}
+	return &client{conn: here, requests: [][]byte{[]byte("GET / HTTP/1.1")},
+		proofs: map[string][]byte{"": nil}, buffer: make([]byte, 1024)}
 }

@@ -146,7 +146,10 @@ type planted struct {
 
 // plant creates the database with a client and a user and lets gatehouse use it. fill adds more.
 func (p *plan) plant(options oauth.ClientOptions, fill func(*planted) error) (err error) {
-	p.flags = append(p.flags, "--roles=identity", "--database-url="+p.database.URL,
+	if !p.allRoles {
+		p.flags = append(p.flags, "--roles=identity")
+	}
+	p.flags = append(p.flags, "--database-url="+p.database.URL,
 		"--max-active-tokens=16000000") // all tokens belong to one user
 	for _, file := range p.database.KeyFiles {
 		p.flags = append(p.flags, "--key-file="+file)

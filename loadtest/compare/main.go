@@ -19,6 +19,8 @@
 //	userinfo        the claims of a user, 10,000 access tokens in turn
 //	id-token-rs256  redeem, with an id_token signed by RS256
 //	id-token-es256  redeem, with an id_token signed by ES256
+//	mixed           60 % hit, 20 % profile, 10 % introspect, 8 % token, 2 % bulk, with the response
+//	                time of each that 99 % kept
 //
 // Databases are in the folder for temporary files. Without a name, all are measured, which takes
 // some minutes.
@@ -126,6 +128,7 @@ func report(c comparison) error {
 	}
 	fmt.Printf("median %s   (CPU of the server process, user and system)\n",
 		columns(m.raw, m.gatehouse, m.ratio, m.share))
+	reportParts(c.trial, m, c.other())
 	return nil
 }
 

@@ -22,10 +22,19 @@ import (
 // rawCommand is the first argument of a process that is raw. The other is the file of a recording.
 const rawCommand = "raw"
 
-// recording is what raw sends.
-type recording struct {
+// recording is what raw sends, by the kind of the request.
+type recording map[string]*responses
+
+// responses are those to requests of one kind.
+type responses struct {
 	Headers [][2]string       // names and values, in their order
 	Bodies  map[string][]byte // by keyOf the request; "" = one for all requests
+}
+
+// kindOf returns the kind of a request: its path.
+func kindOf(request []byte) string {
+	_, target, _ := bytes.Cut(request, []byte(" "))
+	return string(target[:bytes.IndexAny(target, " ?")])
 }
 
 // keyOf returns what tells a request from the others of a trial: its body, or else its query.
@@ -38,38 +47,45 @@ func keyOf(request []byte) string {
 	return string(query)
 }
 
-// record sends requests and returns the responses: to each of them, or to one.
-func (c *client) record(each bool) (*recording, error) {
+// record sends requests and returns the responses: to each of those that have their own, and to one
+// of each other kind.
+func (c *client) record(t *trial) (recording, error) {
 	if err := c.limitTime(); err != nil {
 		return nil, err
 	}
-	n := 1
-	if each {
-		n = len(c.requests)
-	}
-	r := &recording{Bodies: map[string][]byte{}}
-	for i := range n {
-		key := ""
-		if each {
-			key = keyOf(c.requests[c.next%len(c.requests)])
+	all := recording{}
+	for i, request := range c.requests {
+		kind, key := kindOf(request), ""
+		if t.isEach(kind) {
+			key = keyOf(request)
 		}
+		r := all[kind]
+		if r != nil && r.Bodies[key] != nil {
+			continue
+		}
+		c.next = i
 		head, body, err := c.doNext()
 		if err != nil {
 			return nil, err
 		}
+		if r == nil {
+			r = &responses{headersOf(head), map[string][]byte{}}
+			all[kind] = r
+		}
 		r.Bodies[key] = bytes.Clone(body)
-		if i > 0 {
-			continue
-		}
-		for _, line := range strings.Split(strings.TrimSpace(string(head)), "\r\n")[1:] {
-			name, value, _ := strings.Cut(line, ": ")
-			r.Headers = append(r.Headers, [2]string{name, value})
-		}
 	}
-	return r, nil
+	return all, nil
 }
 
-func (r *recording) write(file string) error {
+func headersOf(head []byte) (headers [][2]string) {
+	for _, line := range strings.Split(strings.TrimSpace(string(head)), "\r\n")[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		headers = append(headers, [2]string{name, value})
+	}
+	return headers
+}
+
+func (r recording) write(file string) error {
 	var text bytes.Buffer
 	if err := gob.NewEncoder(&text).Encode(r); err != nil {
 		return fmt.Errorf("keep the responses: %w", err)
@@ -98,7 +114,7 @@ func serveRaw(file string) error {
 	go func() { _ = http.Serve(admin, nil) }() // until the process ends
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	server := newRaw(r.handler())
+	server := newRaw(r.handle())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	fmt.Printf("serving %v %v\n", ln.Addr(), admin.Addr())
@@ -126,8 +142,17 @@ func newRaw(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
+// handle sends the responses of all kinds.
+func (r recording) handle() fasthttp.RequestHandler {
+	byKind := map[string]fasthttp.RequestHandler{}
+	for kind, one := range r {
+		byKind[kind] = one.handler()
+	}
+	return func(ctx *fasthttp.RequestCtx) { byKind[string(ctx.Path())](ctx) }
+}
+
 // handler sends the responses. Headers that follow the clock do so.
-func (r *recording) handler() fasthttp.RequestHandler {
+func (r *responses) handler() fasthttp.RequestHandler {
 	type header struct{ name, value []byte }
 	var fixed []header
 	var contentType, age, reset []byte

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func (c comparison) startGatehouse(program, dir string) (s *subject, err error) 
 		return s, err
 	}
 	s.process, s.admin = server.Process, server.Admin
-	if err := s.connect(server.Listen, requests, c.trial.proof, c.connections); err != nil {
+	if err := s.connect(server.Listen, requests, c.trial.proofs(), c.connections); err != nil {
 		return s, err
 	}
 	if c.trial.upstream {
@@ -100,7 +101,7 @@ var rawServing = regexp.MustCompile(`serving (\S+) (\S+)\n`)
 // startRaw starts a server that sends the responses of gatehouse without doing its work.
 func (c comparison) startRaw(gatehouse *subject, dir string) (s *subject, err error) {
 	s = &subject{log: filepath.Join(dir, "raw.log")}
-	r, err := gatehouse.clients[0].record(c.trial.each)
+	r, err := gatehouse.clients[0].record(c.trial)
 	if err != nil {
 		return s, err
 	}
@@ -118,7 +119,7 @@ func (c comparison) startRaw(gatehouse *subject, dir string) (s *subject, err er
 	found, err := s.process.Await(context.Background(), rawServing)
 	if err == nil {
 		s.admin = "http://" + found[2]
-		err = s.connect(found[1], gatehouse.clients[0].requests, c.trial.proof, c.connections)
+		err = s.connect(found[1], gatehouse.clients[0].requests, c.trial.proofs(), c.connections)
 	}
 	if err != nil {
 		return s, errors.Join(fmt.Errorf("start raw: %w", err), s.end())
@@ -126,9 +127,10 @@ func (c comparison) startRaw(gatehouse *subject, dir string) (s *subject, err er
 	return s, nil
 }
 
-func (s *subject) connect(address string, requests [][]byte, proof string, connections int) error {
+func (s *subject) connect(address string, requests [][]byte, proofs map[string]string,
+	connections int) error {
 	for i := range connections {
-		c, err := newClient(address, requests, proof, i*len(requests)/connections)
+		c, err := newClient(address, requests, proofs, i*len(requests)/connections)
 		if err != nil {
 			return err
 		}
@@ -159,7 +161,23 @@ func (s *subject) measure(n int) (reading, error) {
 	}
 	sent := each * len(s.clients)
 	s.rate = float64(sent) / elapsed.Seconds()
-	return reading{cpu: (after - before) / time.Duration(sent), rate: s.rate}, <-profiled
+	return reading{cpu: (after - before) / time.Duration(sent), rate: s.rate, p99: s.p99()}, <-profiled
+}
+
+// p99 returns the response time by kind that 99 % of the requests of the last measurement kept.
+func (s *subject) p99() map[string]time.Duration {
+	times := map[string][]time.Duration{}
+	for _, c := range s.clients {
+		for kind, some := range c.times {
+			times[kind] = append(times[kind], some...)
+		}
+	}
+	p99 := map[string]time.Duration{}
+	for kind, all := range times {
+		slices.Sort(all)
+		p99[kind] = all[len(all)*99/100]
+	}
+	return p99
 }
 
 // startProfile takes a CPU profile while n requests are sent. It takes as long as they would at the

@@ -10,12 +10,15 @@ import (
 // trial is a kind of request whose cost is measured.
 type trial struct {
 	name     string
-	requests int    // default for one measurement
-	tokens   int    // access tokens that the requests use in turn, each in the warm-up
-	keys     int    // addresses that are looked up in turn
-	proof    string // header line that every correct response has
-	upstream bool   // gatehouse looks up addresses at a simulator, and has all in its cache
-	postgres bool   // the database is on PostgreSQL
+	requests int // default for one measurement
+	tokens   int // access tokens that the requests use in turn, each in the warm-up
+	// requestsPerToken is how many requests a mix needs to use one more token; 0 = 1.
+	requestsPerToken int
+	keys             int    // addresses that are looked up in turn
+	proof            string // header line that every correct response has
+	parts            []part // kinds of a mix; nil = the trial has one kind
+	upstream         bool   // gatehouse looks up addresses at a simulator, and has all in its cache
+	postgres         bool   // the database is on PostgreSQL
 	// each: each request has a response of its own. Else raw sends one response to all.
 	each bool
 	// prepare writes what a gatehouse needs into its folder and database. It returns the requests,
@@ -32,12 +35,13 @@ type plan struct {
 	keys     int             // addresses to be looked up in turn
 	requests int             // the most that each server gets
 	flags    []string        // of gatehouse serve; prepare adds them
+	allRoles bool            // gatehouse looks up addresses as well
 }
 
 var trials = []*trial{
 	&hitTrial, &bulkTrial, &coldTrial, &bulkColdTrial, &profileTrial, &manyProfilesTrial,
 	&introspectTrial, &tokenTrial, &postgresTrial, &redeemTrial, &userInfoTrial, &rs256Trial,
-	&es256Trial,
+	&es256Trial, &mixedTrial,
 }
 
 // trialsNamed returns the trials with these names; without names, all.
@@ -57,6 +61,25 @@ func trialsNamed(names []string) ([]*trial, error) {
 		chosen = append(chosen, known[name])
 	}
 	return chosen, nil
+}
+
+// proofs returns the header line that every correct response has, by kind; "" = all other kinds.
+func (t *trial) proofs() map[string]string {
+	proofs := map[string]string{"": t.proof}
+	for _, p := range t.parts {
+		proofs[p.kind] = p.of.proof
+	}
+	return proofs
+}
+
+// isEach reports whether each request of a kind has a response of its own.
+func (t *trial) isEach(kind string) bool {
+	for _, p := range t.parts {
+		if p.kind == kind {
+			return p.of.each
+		}
+	}
+	return t.each
 }
 
 // get returns a GET request. Header lines end with CR LF.

@@ -292,8 +292,8 @@ func ends(ctx context.Context, l *Lab) (string, error) {
 	return l.ends(ctx, 1, func(context.Context, *Cluster) error { return nil })
 }
 
-// churnTogether is how many tokens end at the same time while nodes freeze: each end waits until the
-// lease of a frozen node is over.
+// churnTogether is how many tokens end at the same time while nodes freeze: each end waits until
+// the lease of a frozen node is over.
 const churnTogether = 25
 
 // endsChurn lets nodes join, leave and freeze until all rounds are over. The one where access ends

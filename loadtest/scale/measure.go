@@ -145,7 +145,7 @@ func lookups(ctx context.Context, local *loadtest.Local,
 	}
 	result, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target}, config)
 	if err == nil && result.All.Failed > 0 {
-		err = fmt.Errorf("%d of %d lookups failed: %v", result.All.Failed, result.All.Requests,
+		err = fmt.Errorf("%d of %d lookups failed: %v", result.All.Failed, result.All.Attempts,
 			result.All.Errors)
 	}
 	return result, err

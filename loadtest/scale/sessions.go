@@ -43,7 +43,7 @@ func sessions(ctx context.Context, c config, database string) (err error) {
 			return err
 		}
 		fmt.Printf("%s: %.0f/s, %d of %d requests failed\n", load.what, result.Achieved,
-			result.All.Failed, result.All.Requests)
+			result.All.Failed, result.All.Attempts)
 	}
 	return printMemory(ctx, local)
 }

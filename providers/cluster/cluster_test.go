@@ -244,8 +244,8 @@ func TestAsksAreBounded(t *testing.T) {
 	}
 }
 
-// TestReadyAsksShareAFrame: with one processor, all requests that are ready ask before the first frame
-// leaves. Rarely the processor is taken away meanwhile, so that the test tries again.
+// TestReadyAsksShareAFrame: with one processor, all requests that are ready ask before the first
+// frame leaves. Rarely the processor is taken away meanwhile, so that the test tries again.
 func TestReadyAsksShareAFrame(t *testing.T) {
 	r, k := newRows(), newKeys(1)
 	registry := prometheus.NewRegistry()

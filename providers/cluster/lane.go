@@ -98,8 +98,8 @@ func (l *lane) enqueue(a *ask) error {
 	return nil
 }
 
-// gather flushes after every goroutine that is ready has had its turn, so that their asks are in the
-// same frame. A processor that has nothing else to do flushes at once. The caller holds l.mu.
+// gather flushes after every goroutine that is ready has had its turn, so that their asks are in
+// the same frame. A processor that has nothing else to do flushes at once. The caller holds l.mu.
 func (l *lane) gather() {
 	if l.gathering {
 		return

@@ -71,8 +71,8 @@ func config(r *rows, k *keys) (cluster.Config, *store) {
 	return c, s
 }
 
-// start starts a node that is stopped at the end of the test. It suspects no other node only because
-// the machine is busy.
+// start starts a node that is stopped at the end of the test. It suspects no other node only
+// because the machine is busy.
 func start(tb testing.TB, r *rows, k *keys, change ...func(*cluster.Config)) *member {
 	tb.Helper()
 	return startWith(tb, r, k, 5*time.Minute, change...)

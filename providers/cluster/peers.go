@@ -167,7 +167,8 @@ func (n *Node) isNode(address netip.Addr) bool { return n.roster.Load().ips[addr
 // speaks reports whether the certificate with that hash is the one of a node.
 func (n *Node) speaks(certificate string) bool { return n.roster.Load().sums[certificate] }
 
-// knows is speaks, and asks the rows again before it says no. The node must be at address; "" = any.
+// knows is speaks, and asks the rows again before it says no. The node must be at address; "" =
+// any.
 func (n *Node) knows(certificate, address string) bool {
 	if n.roster.Load().owns(certificate, address) {
 		return true

@@ -38,24 +38,6 @@ func Dialer(
 	return dialer.DialContext
 }
 
-// IsServer reports whether an address may be one of a server that an operator has named: also one in
-// a private network, but not link-local. There the clouds have what tells secrets of a machine.
-func IsServer(addr netip.Addr) bool {
-	addr = addr.Unmap()
-	return addr.IsValid() && !addr.IsLinkLocalUnicast() && !addr.IsMulticast() &&
-		!addr.IsUnspecified() && !isMetadataServer(addr)
-}
-
-// isMetadataServer reports whether a cloud has its metadata there, other than at a link-local address.
-func isMetadataServer(addr netip.Addr) bool {
-	switch addr {
-	case netip.AddrFrom4([4]byte{100, 100, 100, 200}), netip.MustParseAddr("fd00:ec2::254"),
-		netip.MustParseAddr("fd20:ce::254"):
-		return true
-	}
-	return false
-}
-
 // CheckURL returns an error for people to read if the host of a URL is known to have no address that
 // may be reached. With lookup it resolves a name, for a second at most. A name that cannot be
 // resolved passes: it may have an address later.

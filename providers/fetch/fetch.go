@@ -30,6 +30,7 @@ import (
 // The limits of a fetch.
 const (
 	MaxBody     = 5 << 10         // bytes of a document
+	MaxOperator = 64 << 10        // bytes of one that an operator's client names, such as an issuer's keys
 	Timeout     = 5 * time.Second // of a call, with its wait for other requests to the host
 	maxHeader   = 16 << 10        // bytes of the response's header
 	maxWaiting  = 64              // requests of a class that wait for a slot, or for a host
@@ -92,9 +93,8 @@ type document struct {
 // Errors of documents that a server has sent. Fetch returns others for servers that cannot be
 // reached.
 var (
-	errURL      = errors.New("the address must begin with https:// and have no user name and no fragment")
-	errTooLarge = fmt.Errorf("the document is larger than %d bytes", MaxBody)
-	errType     = errors.New("the document's content type is not JSON")
+	errURL  = errors.New("the address must begin with https:// and have no user name and no fragment")
+	errType = errors.New("the document's content type is not JSON")
 )
 
 // New returns a Fetcher.
@@ -200,7 +200,11 @@ func (f *Fetcher) fetch(
 			return nil, err
 		}
 	}
-	found, err := f.request(ctx, address)
+	most := MaxBody
+	if by.Class == oauth.Operators {
+		most = MaxOperator
+	}
+	found, err := f.request(ctx, address, most)
 	if err != nil {
 		f.total.WithLabelValues("failed").Inc()
 		return nil, err
@@ -259,8 +263,8 @@ func (f *Fetcher) host(key hostKey) *host {
 	return h
 }
 
-// request sends a request and reads the document.
-func (f *Fetcher) request(ctx context.Context, address string) (document, error) {
+// request sends a request and reads the document of at most so many bytes.
+func (f *Fetcher) request(ctx context.Context, address string, most int) (document, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return document{}, errURL
@@ -271,7 +275,7 @@ func (f *Fetcher) request(ctx context.Context, address string) (document, error)
 	if err != nil {
 		return document{}, unreachable(err)
 	}
-	body, err := readBody(response)
+	body, err := readBody(response, most)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return document{}, err
 	}
@@ -279,7 +283,7 @@ func (f *Fetcher) request(ctx context.Context, address string) (document, error)
 	return document{body, now, freshness(response.Header, now)}, nil
 }
 
-func readBody(response *http.Response) ([]byte, error) {
+func readBody(response *http.Response, most int) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the server responded with status %d", response.StatusCode)
 	}
@@ -288,12 +292,12 @@ func readBody(response *http.Response) ([]byte, error) {
 		!(strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")) {
 		return nil, errType
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
 	switch {
 	case err != nil:
 		return nil, unreachable(err)
-	case len(body) > MaxBody:
-		return nil, errTooLarge
+	case len(body) > most:
+		return nil, fmt.Errorf("the document is larger than %d bytes", most)
 	}
 	return body, nil
 }

@@ -321,13 +321,14 @@ func TestServersOfOperators(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"169.254.169.254": false, "fe80::1": false, "::ffff:169.254.169.254": false, "0.0.0.0": false,
 		"::": false, "224.0.0.1": false, "fd00:ec2::254": false, "100.100.100.200": false,
-		"127.0.0.1": true, "10.1.2.3": true, "8.8.8.8": true, "fd00::1": true,
+		"64:ff9b::a9fe:a9fe": false,
+		"127.0.0.1":          true, "10.1.2.3": true, "8.8.8.8": true, "fd00::1": true,
 	} {
-		if got := fetch.IsServer(netip.MustParseAddr(address)); got != ok {
+		if got := oauth.IsServer(netip.MustParseAddr(address)); got != ok {
 			t.Errorf("%s: got %t, want %t", address, got, ok)
 		}
 	}
-	dial := fetch.Dialer(fetch.IsServer)
+	dial := fetch.Dialer(oauth.IsServer)
 	if c, err := dial(t.Context(), "tcp", "169.254.169.254:80"); err == nil ||
 		!strings.Contains(err.Error(), "may not be reached") {
 		t.Errorf("got %v, %v, want no connection to a link-local address", c, err)

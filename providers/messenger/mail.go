@@ -1,6 +1,7 @@
 package messenger
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -18,6 +19,7 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/brand"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -38,11 +40,11 @@ type mailer struct {
 	mustTLS       bool   // else TLS is opportunistic and unauthenticated (RFC 3207, RFC 7435)
 	login         *url.Userinfo
 	from          *mail.Address
-	service       string
+	brand         brand.Brand
 	open          func(ctx context.Context) (net.Conn, error) // dial, or a test's function
 }
 
-func newMailer(t Target, from *mail.Address, service string) *mailer {
+func newMailer(t Target, from *mail.Address, b brand.Brand) *mailer {
 	port := t.url.Port()
 	if port == "" {
 		port = map[string]string{"smtps": "465"}[t.scheme]
@@ -53,7 +55,7 @@ func newMailer(t Target, from *mail.Address, service string) *mailer {
 	host := t.url.Hostname()
 	p := &mailer{
 		host: host, address: net.JoinHostPort(host,
-			port), login: t.url.User, from: from, service: service,
+			port), login: t.url.User, from: from, brand: b,
 		implicit: t.scheme == "smtps", mustTLS: t.scheme == "smtps" || t.scheme == "smtp" &&
 			!webhook.IsLoopback(host),
 	}
@@ -82,17 +84,26 @@ func (p *mailer) Send(ctx context.Context, m account.Message) error {
 }
 
 func (p *mailer) compose(m account.Message) (*gomail.Msg, error) {
-	text := compose(m, p.service)
+	text := compose(m, p.brand.Name)
 	email := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	email.FromMailAddress(p.from)
 	if err := email.To(m.To); err != nil {
 		return nil, errors.New("smtp: the address cannot be written in an e-mail")
 	}
 	email.SetDate()
-	email.SetMessageIDWithValue(rand.Text() + "@" + heloName(p.service))
+	email.SetMessageIDWithValue(rand.Text() + "@" + heloName(p.brand.Host))
 	email.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
 	email.Subject(text.subject)
 	email.SetBodyString(gomail.TypeTextPlain, text.body)
+	if logo := p.brand.MailLogo; logo != nil {
+		email.EmbedReadSeeker("logo.png", bytes.NewReader(logo.Data),
+			gomail.WithFileContentID("<"+logoID+">"), gomail.WithFileContentType("image/png"))
+	}
+	html, err := htmlOf(text.body, p.brand)
+	if err != nil {
+		return nil, err
+	}
+	email.AddAlternativeString(gomail.TypeTextHTML, html)
 	return email, nil
 }
 
@@ -132,7 +143,7 @@ func (p *mailer) greet(conn net.Conn) (*smtp.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := session.Hello(heloName(p.service)); err != nil {
+	if err := session.Hello(heloName(p.brand.Host)); err != nil {
 		return nil, err
 	}
 	if !p.implicit {
@@ -169,10 +180,10 @@ func (p *mailer) authenticate(session *smtp.Client) error {
 	return errAuth
 }
 
-// heloName returns the service's host in SMTP form: a name without port, or an address in brackets
+// heloName returns the issuer's host in SMTP form: a name without port, or an address in brackets
 // (RFC 5321 section 4.1.3).
-func heloName(service string) string {
-	host := (&url.URL{Host: service}).Hostname()
+func heloName(issuer string) string {
+	host := (&url.URL{Host: issuer}).Hostname()
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && addr.Is6():

@@ -3,11 +3,14 @@ package messenger
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
-	"mime/quotedprintable"
+	"mime"
+	"mime/multipart"
 	"net"
 	"net/mail"
+	"net/textproto"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +18,13 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/brand"
 	"gatehouse/providers/messenger/webhook"
 )
+
+// atlas is the brand of the tests.
+var atlas = brand.Brand{Name: "Atlas", Host: "id.example.com:8443",
+	Support: "mailto:help@example.com", MailLogo: &brand.Image{Type: "image/png", Data: []byte("picture")}}
 
 var resetCode = account.Message{Channel: account.Email, To: "ada@example.com",
 	Kind: account.ResetCode, Code: "271828"}
@@ -32,7 +40,7 @@ func newTestMailer(t *testing.T, rawURL, address string) *mailer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newMailer(target, from, "id.example.com:8443")
+	p := newMailer(target, from, atlas)
 	if address != "" {
 		p.address = address
 	}
@@ -56,9 +64,9 @@ func TestMailArrives(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"From": `"Atlas" <no-reply@example.com>`, "To": "<ada@example.com>",
-		"Subject":        "Your code for id.example.com:8443",
-		"Auto-Submitted": "auto-generated", "Content-Type": "text/plain; charset=UTF-8",
-		"User-Agent": "",
+		"Subject":        "Your code for Atlas",
+		"Auto-Submitted": "auto-generated",
+		"User-Agent":     "",
 	} {
 		if got := email.Header.Get(name); got != want {
 			t.Errorf("got %s %q, want %q", name, got, want)
@@ -70,10 +78,47 @@ func TestMailArrives(t *testing.T) {
 	if id := email.Header.Get("Message-ID"); !strings.HasSuffix(id, "@id.example.com>") {
 		t.Errorf("got id %q, want one of id.example.com", id)
 	}
-	body, err := io.ReadAll(quotedprintable.NewReader(email.Body))
-	if want := compose(resetCode, "id.example.com:8443").body; err != nil ||
-		strings.TrimSpace(string(body)) != strings.TrimSpace(want) {
-		t.Errorf("got body %q, %v, want %q", body, err, want)
+	found := map[string]string{}
+	readParts(t, textproto.MIMEHeader(email.Header), email.Body, found)
+	if want := compose(resetCode, "Atlas").body; strings.TrimSpace(strings.ReplaceAll(
+		found["text/plain"], "\r\n", "\n")) != strings.TrimSpace(want) {
+		t.Errorf("got body %q, want %q", found["text/plain"], want)
+	}
+	html := found["text/html"]
+	if !strings.Contains(html, `src="cid:logo"`) || !strings.Contains(html, "Your code for Atlas is") ||
+		!strings.Contains(html, "mailto:help@example.com") || strings.Contains(html, "http") {
+		t.Errorf("got %q, want the code below the logo, and nothing from elsewhere", html)
+	}
+	if picture, err := base64.StdEncoding.DecodeString(strings.TrimSpace(
+		found["image/png"])); err != nil || string(picture) != "picture" {
+		t.Errorf("got the logo %q, %v, want it in the mail", found["image/png"], err)
+	}
+}
+
+// readParts reads the parts of a mail into found, by their media type.
+func readParts(t *testing.T, h textproto.MIMEHeader, body io.Reader, found map[string]string) {
+	t.Helper()
+	kind, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(kind, "multipart/") {
+		text, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[kind] = string(text)
+		return
+	}
+	for parts := multipart.NewReader(body, params["boundary"]); ; {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		readParts(t, part.Header, part, found)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/mail"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/brand"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -21,13 +22,13 @@ type Config struct {
 	Secret string `json:"-"`
 	// From is the sender of e-mails, such as "Atlas <no-reply@example.com>"; required with an SMTP
 	// target.
-	From    string
-	Service string       // public name of the service, its host and perhaps port; required
-	Logger  *slog.Logger // for the target log; required
+	From   string
+	Brand  brand.Brand  // whose messages these are, with Name and Host; required
+	Logger *slog.Logger // for the target log; required
 }
 
 // Format prints c without secrets, for every verb.
-func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "messenger.Config(%s)", c.Service) }
+func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "messenger.Config(%s)", c.Brand.Host) }
 
 // Messenger is an account.CodeSender. It may be used by many goroutines.
 type Messenger struct {
@@ -62,7 +63,7 @@ func (m *Messenger) open(t Target, config Config) (account.CodeSender, error) {
 		if len(config.Secret) < webhook.MinSecret {
 			return nil, fmt.Errorf("a webhook needs a secret of at least %d characters", webhook.MinSecret)
 		}
-		w := newWebhook(t.url.String(), config.Secret, config.Service)
+		w := newWebhook(t.url.String(), config.Secret, config.Brand)
 		m.close = append(m.close, w.Close)
 		return w, nil
 	case t.IsMail():
@@ -70,7 +71,7 @@ func (m *Messenger) open(t Target, config Config) (account.CodeSender, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the sender of e-mails %w", err)
 		}
-		return newMailer(t, from, config.Service), nil
+		return newMailer(t, from, config.Brand), nil
 	}
 	return nil, errors.New("a messenger without a target")
 }

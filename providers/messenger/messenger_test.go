@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/brand"
 	"gatehouse/providers/messenger"
 )
 
@@ -69,7 +70,7 @@ func TestTargetChannels(t *testing.T) {
 		"smtp://h,sms=log": "sms,email",
 	} {
 		m, err := messenger.New(messenger.Config{Targets: targets(t, list), Secret: webhookSecret,
-			From: "a@example.com", Service: "h"})
+			From: "a@example.com", Brand: brand.Brand{Name: "h", Host: "h"}})
 		if err != nil {
 			t.Errorf("%s: got %v, want nil", list, err)
 			continue
@@ -140,7 +141,7 @@ func TestNewRejects(t *testing.T) {
 
 func TestConfigPrintsNoSecrets(t *testing.T) {
 	c := messenger.Config{Targets: targets(t, "https://me:s3cr3t@h/"), Secret: webhookSecret,
-		Service: "id.example.com"}
+		Brand: brand.Brand{Host: "id.example.com"}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if got := fmt.Sprintf(verb, c); strings.Contains(got, "s3cr3t") ||
 			strings.Contains(got, webhookSecret) {
@@ -151,7 +152,7 @@ func TestConfigPrintsNoSecrets(t *testing.T) {
 
 func TestLogTarget(t *testing.T) {
 	var text bytes.Buffer
-	m, err := messenger.New(messenger.Config{Targets: targets(t, "log"), Service: "h",
+	m, err := messenger.New(messenger.Config{Targets: targets(t, "log"), Brand: brand.Brand{Name: "h", Host: "h"},
 		Logger: slog.New(slog.NewTextHandler(&text, nil))})
 	if err != nil {
 		t.Fatal(err)

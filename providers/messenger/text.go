@@ -114,8 +114,8 @@ var noticeWords = map[account.Kind]string{
 // noticeTime is the form of the times in notices, in UTC.
 const noticeTime = "2 January 2006, 15:04 UTC"
 
-// noticeText returns the text of a notice: what, how often, when, in which browser, by whom, and what
-// to do if that was somebody else.
+// noticeText returns the text of a notice: what, how often, when, in which browser, by whom, and
+// what to do if that was somebody else.
 func noticeText(m account.Message, service string) text {
 	what := noticeWords[m.Kind]
 	if m.Kind == account.AddressLeft && m.Channel == account.SMS {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/brand"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -23,13 +24,13 @@ const (
 // recognizes a retry.
 type hook struct {
 	*webhook.Client
-	service string
+	brand brand.Brand
 }
 
 // payload is the body of a request.
 type payload struct {
-	ID        string `json:"id"` // UUID; the same in each attempt
-	Service   string `json:"service"`
+	ID        string `json:"id"`      // UUID; the same in each attempt
+	Service   string `json:"service"` // host of the issuer
 	Channel   string `json:"channel"` // sms or email
 	To        string `json:"to"`
 	Kind      string `json:"kind"`
@@ -40,15 +41,15 @@ type payload struct {
 	Text      string `json:"text"`
 }
 
-func newWebhook(url, secret, service string) *hook {
-	return &hook{webhook.New(url, secret), service}
+func newWebhook(url, secret string, b brand.Brand) *hook {
+	return &hook{webhook.New(url, secret), b}
 }
 
 // Send posts m until the receiver responds with a status from 200 to 299. It retries after network
 // errors and the statuses 429 and 5xx.
 func (w *hook) Send(ctx context.Context, m account.Message) error {
-	text := compose(m, w.service)
-	p := payload{ID: uuid.NewString(), Service: w.service, Channel: string(m.Channel), To: m.To,
+	text := compose(m, w.brand.Name)
+	p := payload{ID: uuid.NewString(), Service: w.brand.Host, Channel: string(m.Channel), To: m.To,
 		Kind: string(m.Kind), Code: m.Code, Link: m.Link, Subject: text.subject, Text: text.body,
 		ExpiresIn: int(m.Kind.Lifetime() / time.Second)}
 	body, err := json.Marshal(p)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/brand"
 	"gatehouse/providers/messenger"
 )
 
@@ -101,7 +102,7 @@ func receive(t *testing.T, statuses ...int) (url string, requests func() []poste
 func newWebhook(t *testing.T, url string) *messenger.Messenger {
 	t.Helper()
 	m, err := messenger.New(messenger.Config{Targets: targets(t, url), Secret: webhookSecret,
-		Service: "id.example.com"})
+		Brand: brand.Brand{Name: "Atlas", Host: "id.example.com"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestWebhookRequest(t *testing.T) {
 	for member, want := range map[string]any{"service": "id.example.com", "channel": "sms",
 		"to": "+12025550123", "kind": "phone_code", "code": "271828", "expires_in": 300.0,
 		"subject": "", "link": "",
-		"text": "271828 is your code for id.example.com. It expires in 5 minutes. If this was not you, ignore it."} {
+		"text": "271828 is your code for Atlas. It expires in 5 minutes. If this was not you, ignore it."} {
 		if body[member] != want {
 			t.Errorf("got %s %v, want %v", member, body[member], want)
 		}
@@ -150,7 +151,7 @@ func TestNoticeHasNoCode(t *testing.T) {
 	}
 	body := string(requests()[0].body)
 	if !strings.Contains(body,
-		`"code":"","expires_in":0,"link":"","subject":"Your account at id.example.com"`) {
+		`"code":"","expires_in":0,"link":"","subject":"Your account at Atlas"`) {
 		t.Errorf("got %s, want no code", body)
 	}
 }

@@ -1,6 +1,8 @@
 package mmdb
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +21,8 @@ type file struct {
 	layout  *layout
 	shape   *shape
 	damaged sync.Once
+	data    []byte        // what was read; nil if it is mapped
+	hash    func() string // of data
 }
 
 // newFile returns the file of a reader. Its error contains the path.
@@ -40,7 +44,16 @@ func readFile(path string, l *layout) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return newFile(path, reader, l)
+	f, err := newFile(path, reader, l)
+	if err != nil {
+		return nil, err
+	}
+	f.data = data
+	f.hash = sync.OnceValue(func() string {
+		sum := sha256.Sum256(data)
+		return hex.EncodeToString(sum[:16])
+	})
+	return f, nil
 }
 
 // place is where a file has its record of an address.

@@ -38,8 +38,8 @@ func newFileSet(files []*file, n int) *fileSet {
 	}
 }
 
-// find returns the answer with a key that is valid at now, or nil. Else it returns where to keep one.
-// A key has two slots: with one, two keys that are looked up in turn would replace each other.
+// find returns the answer with a key that is valid at now, or nil. Else it returns where to keep
+// one. A key has two slots: with one, two keys that are looked up in turn would replace each other.
 func (s *fileSet) find(key []byte, now time.Time) (*geo.Record, *atomic.Pointer[rendering]) {
 	hash, n := maphash.Bytes(s.seed, key), uint64(len(s.rendered))
 	first, _ := bits.Mul64(hash, n)
@@ -91,7 +91,7 @@ func (p *Provider) Find(addr netip.Addr, now time.Time) geo.Outcome {
 		return record.For(addr, narrowest)
 	}
 	all, err := p.merge(places)
-	if err == errUnreachable {
+	if err == errDamaged {
 		return geo.Outcome{Err: err}
 	}
 	record = p.render(&all, err, now)
@@ -127,7 +127,7 @@ func (p *Provider) result(places []place, addr netip.Addr, prefix netip.Prefix,
 }
 
 // merge merges the records of all files. It ignores a damaged record, but if no other file has one,
-// the error is errUnreachable.
+// the error is errDamaged.
 func (p *Provider) merge(places []place) (all record, err *geo.Error) {
 	err = errNoLocation
 	found := false
@@ -143,7 +143,7 @@ func (p *Provider) merge(places []place) (all record, err *geo.Error) {
 		if at.read(&r) != nil {
 			at.file.report(p.logger)
 			if !found {
-				err = errUnreachable
+				err = errDamaged
 			}
 			continue
 		}

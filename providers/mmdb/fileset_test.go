@@ -26,8 +26,8 @@ func find(p *mmdb.Provider, addr string, now time.Time) string {
 	return string(o.AppendDetails(nil, addr))
 }
 
-// TestFindHasItsOwnAnswers compares Find with Single where many networks have few records, and where
-// few of the answers are kept.
+// TestFindHasItsOwnAnswers compares Find with Single where many networks have few records, and
+// where few of the answers are kept.
 func TestFindHasItsOwnAnswers(t *testing.T) {
 	places, systems := map[string]geo.Location{}, map[string]mmdbtest.AS{}
 	for i := range 200 {

@@ -190,6 +190,7 @@ func anywhere(flag string) []string { return []string{flag, "traits." + flag, "a
 // node is a place in records at which something may be wanted.
 type node struct {
 	path     string
+	id       uint16           // index in layout.nodes
 	keys     *[buckets]*entry // of an object; nil = none is wanted
 	elements []*node          // of an array; nil = not wanted
 	slot     slot
@@ -230,6 +231,7 @@ func (n *node) wants(key []byte) *node {
 // and never changes.
 type layout struct {
 	root    *node
+	nodes   []*node // the first one is of values that are missing
 	mapping *Mapping
 	mapped  [members][]int // of each member: where values.mapped has its values
 	pool    sync.Pool      // of *values
@@ -257,8 +259,29 @@ func compile(mapping *Mapping, language string) *layout {
 			}
 		}
 	}
+	l.nodes = []*node{nil}
+	l.number(l.root)
 	l.pool.New = func() any { return &values{layout: l, mapped: make([]value, n)} }
 	return l
+}
+
+// number adds a node, and those below it, to the nodes.
+func (l *layout) number(n *node) {
+	n.id = uint16(len(l.nodes))
+	l.nodes = append(l.nodes, n)
+	for _, element := range n.elements {
+		if element != nil {
+			l.number(element)
+		}
+	}
+	if n.keys == nil {
+		return
+	}
+	for _, e := range n.keys {
+		for ; e != nil; e = e.other {
+			l.number(e.node)
+		}
+	}
 }
 
 func (n *node) take(s slot, rank int) {

@@ -100,8 +100,8 @@ func (m *Mapped) close(files []*file) error {
 	return errors.Join(errs...)
 }
 
-// Find returns where the files have their records of addr, and the prefix for which all of them have
-// these records. It costs a fraction of Answer.
+// Find returns where the files have their records of addr, and the prefix for which all of them
+// have these records. It costs a fraction of Answer.
 func (m *Mapped) Find(addr netip.Addr) (at Offsets, prefix netip.Prefix) {
 	var found [maxMapped]place
 	places, bits := m.p.files.Load().search(addr, found[:0])

@@ -54,8 +54,9 @@ func (m *Mapping) String() string {
 // pathForm is the form of a path: keys with dots between, and indexes of arrays, as "a.b[0].c".
 var pathForm = regexp.MustCompile(`^[^.\[\]\s]+(\[\d{1,3}\])*(\.[^.\[\]\s]+(\[\d{1,3}\])*)*$`)
 
-// ReadMapping reads a mapping: YAML, or lines such as "country_code: geo.cc". The path may be a list
-// or have commas, and then the first that is not empty counts; without one the member is unknown.
+// ReadMapping reads a mapping: YAML, or lines such as "country_code: geo.cc". The path may be a
+// list or have commas, and then the first that is not empty counts; without one the member is
+// unknown.
 func ReadMapping(path string) (*Mapping, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package mmdb looks up queries in offline databases in MaxMind's format. It recognizes the members
-// of records by their keys, whoever made the file: nested as in GeoIP2, or flat.
+// of records by their keys, in files of any maker: nested as in GeoIP2, or flat.
 //
 // It reads the files into memory, because rewriting a memory-mapped file in place would crash the
 // process. Each file takes its size in memory (a City file 60 to 130 MB), and twice that during a
@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -107,6 +108,24 @@ func openAll(paths []string, l *layout) ([]*file, []*watched, error) {
 	return files, watches, nil
 }
 
+// Built calls yield with the path of each file in use and when that was built.
+func (p *Provider) Built(yield func(path string, at time.Time)) {
+	for _, f := range p.files.Load().files {
+		yield(f.path, f.reader.Metadata.BuildTime())
+	}
+}
+
+// Content returns the bytes of a file in use by the last element of its path, and a hash of them. They
+// must not be changed.
+func (p *Provider) Content(name string) (data []byte, hash string, ok bool) {
+	for _, f := range p.files.Load().files {
+		if filepath.Base(f.path) == name {
+			return f.data, f.hash(), true
+		}
+	}
+	return nil, "", false
+}
+
 // Close stops watching the files. Lookups still work, with the files as they were. It may be called
 // again.
 func (p *Provider) Close() {
@@ -168,4 +187,5 @@ var (
 	errNotFound    = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}
 	errNoLocation  = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNoLocation}
 	errUnreachable = &geo.Error{Code: geo.CodeProviderUnreachable}
+	errDamaged     = &geo.Error{Code: geo.CodeProviderUnreachable, Damaged: true}
 )

@@ -230,7 +230,12 @@ func TestDamagedRecordIsLoggedOnce(t *testing.T) {
 	logger, logged := recorder()
 	p := open(t, mmdb.Config{Logger: logger}, path)
 	for range 3 {
-		wantError(t, single(t, p, "81.2.69.142"), geo.CodeProviderUnreachable, "")
+		got := single(t, p, "81.2.69.142")
+		wantError(t, got, geo.CodeProviderUnreachable, "")
+		found := p.Find(netip.MustParseAddr("81.2.69.142"), time.Now())
+		if !got.Err.Damaged || found.Err == nil || !found.Err.Damaged {
+			t.Errorf("got %+v and %+v, want errors that a retry has too", got.Err, found.Err)
+		}
 	}
 	if got := logged(); strings.Count(got, "damaged.mmdb") != 1 || strings.Contains(got, "81.2.") ||
 		strings.Contains(got, "city") {

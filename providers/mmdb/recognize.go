@@ -106,7 +106,7 @@ var unknown value
 // note keeps where a member comes from, if somebody wants to know.
 func (v *values) note(m member, x *value) *value {
 	if v.origins != nil {
-		v.origins[m] = x.at
+		v.origins[m] = v.layout.nodes[x.at]
 	}
 	return x
 }
@@ -291,14 +291,14 @@ func (v *values) flag(n *network) {
 	n.vpn = v.anyOf(memberVPN, v.shape.absent.vpn, anonymousVPN, vpnFlag)
 	n.tor = v.anyOf(memberTor, v.shape.absent.tor, torExitNode, torFlag)
 
-	v.judge(memberMobile, &n.mobile, connectionType, "cellular")
-	v.judge(memberMobile, &n.mobile, userType, "cellular")
-	v.judge(memberMobile, &n.mobile, usageType, "mob", "isp/mob")
-	v.judge(memberHosting, &n.hosting, userType, "hosting", "content_delivery_network")
-	v.judge(memberHosting, &n.hosting, usageType, "dch", "cdn")
-	v.judge(memberProxy, &n.proxy, proxyType, "vpn", "tor", "pub", "web", "res", "cpn", "epn")
-	v.judge(memberVPN, &n.vpn, proxyType, "vpn")
-	v.judge(memberTor, &n.tor, proxyType, "tor")
+	v.decide(memberMobile, &n.mobile, connectionType, "cellular")
+	v.decide(memberMobile, &n.mobile, userType, "cellular")
+	v.decide(memberMobile, &n.mobile, usageType, "mob", "isp/mob")
+	v.decide(memberHosting, &n.hosting, userType, "hosting", "content_delivery_network")
+	v.decide(memberHosting, &n.hosting, usageType, "dch", "cdn")
+	v.decide(memberProxy, &n.proxy, proxyType, "vpn", "tor", "pub", "web", "res", "cpn", "epn")
+	v.decide(memberVPN, &n.vpn, proxyType, "vpn")
+	v.decide(memberTor, &n.tor, proxyType, "tor")
 
 	v.listed(memberMobile, &n.mobile, carrierCode)
 	v.listed(memberHosting, &n.hosting, datacenter)
@@ -333,8 +333,8 @@ func (v *values) anyOf(m member, absent geo.Truth, from ...slot) geo.Truth {
 	return result
 }
 
-// judge lets a text that is not empty decide a flag that is not Yes.
-func (v *values) judge(m member, flag *geo.Truth, by slot, yes ...string) {
+// decide lets a text that is not empty decide a flag that is not Yes.
+func (v *values) decide(m member, flag *geo.Truth, by slot, yes ...string) {
 	if !v.full.has(by) || *flag == geo.Yes || v.isMapped(m) {
 		return
 	}

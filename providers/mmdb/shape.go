@@ -16,7 +16,7 @@ import (
 type shape struct {
 	seen         [slots]bool // some record has it
 	aboutFlags   bool        // the file is about flags: an absent one is false
-	listsProxies bool        // whoever is listed is a proxy
+	listsProxies bool        // each listed address is a proxy
 	saysNo       bool        // absent has a flag
 	absent       network     // the flags that an address has without a record, or without their keys
 }
@@ -26,7 +26,8 @@ const (
 	maxTried = 20_000 // records that are read until one has something
 )
 
-// sampled returns records of a file, each once: of addresses all over it, and of its first networks.
+// sampled returns records of a file, each once: of addresses all over it, and of its first
+// networks.
 func sampled(reader *maxminddb.Reader) iter.Seq[maxminddb.Result] {
 	return func(yield func(maxminddb.Result) bool) {
 		seen := map[uintptr]bool{}

@@ -120,8 +120,8 @@ type Described struct {
 // follows from what the record or the file lacks.
 type Member struct{ Name, Value, From string }
 
-// Describe reads n records of a file, those with the most members first. Its error is that of Map; a
-// file that has nothing that is recognized is described nevertheless.
+// Describe reads n records of a file, those with the most members first. Its error is that of Map;
+// a file that has nothing that is recognized is described nevertheless.
 func (o Options) Describe(path string, n int) (d Description, err error) {
 	reader, err := maxminddb.Open(path)
 	if err != nil {

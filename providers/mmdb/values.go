@@ -50,9 +50,11 @@ func (v *values) reset() {
 	clear(v.mapped)
 }
 
-// value is a value of a record that is neither an object nor an array.
+// value is a value of a record that is neither an object nor an array. Its node is an index: a pointer
+// would cost a write barrier for each value that is kept.
 type value struct {
-	at     *node // nil = the record lacks it
+	at     uint16 // index in layout.nodes; 0 = the record lacks it
+	rank   uint8  // of the node
 	kind   kind
 	text   string
 	number float64 // of a flag 1 or 0
@@ -83,7 +85,7 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 	if n.isText && n.keys == nil && n.mapped == nil {
 		text, next, err := c.ReadString() // most often
 		if err == nil {
-			v.keep(n, value{at: n, text: text})
+			v.keep(n, value{at: n.id, rank: n.rank, text: text})
 			return next, nil
 		}
 		if !isOtherKind(err) {
@@ -102,7 +104,7 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 	case n.slot == noSlot && n.mapped == nil:
 		return c.Skip()
 	}
-	got := value{at: n}
+	got := value{at: n.id, rank: n.rank}
 	switch kind {
 	case mmdbdata.KindString:
 		got.text, next, err = c.ReadString()
@@ -140,7 +142,7 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 func (v *values) keep(n *node, got value) {
 	empty := got.isEmpty()
 	if n.slot != noSlot && (!v.there.has(n.slot) ||
-		!empty && (!v.full.has(n.slot) || n.rank < v.known[n.slot].at.rank)) {
+		!empty && (!v.full.has(n.slot) || n.rank < v.known[n.slot].rank)) {
 		v.known[n.slot] = got
 		v.there.add(n.slot)
 		if !empty {
@@ -202,7 +204,7 @@ func (v *values) readSlice(c mmdbdata.Cursor, n *node) (mmdbdata.Cursor, error) 
 
 // isEmpty reports whether a value is unknown: it is missing, or an empty text or "-".
 func (x *value) isEmpty() bool {
-	return x.at == nil || x.kind == isText && (x.text == "" || x.text == "-")
+	return x.at == 0 || x.kind == isText && (x.text == "" || x.text == "-")
 }
 
 // string returns the value as a text; "" = unknown.
@@ -258,7 +260,7 @@ func (x *value) system() uint32 {
 
 // truth returns the value as a flag. An empty text has the meaning of empty.
 func (x *value) truth(empty geo.Truth) geo.Truth {
-	if x.at == nil {
+	if x.at == 0 {
 		return geo.Unknown
 	}
 	text := x.text

@@ -81,7 +81,8 @@ var ownTargets = []audit.Action{audit.ClientRegistered, audit.ClientEnded, audit
 
 func keyOf(e *audit.Event) countKey {
 	key := countKey{e.Subject, e.Action, e.Outcome, e.Target, audit.Network(e.Caller)}
-	if slices.Contains(ownTargets, e.Action) {
+	// Who fails to sign in may name any app.
+	if slices.Contains(ownTargets, e.Action) || e.Action == audit.SignIn && e.Outcome == audit.Failed {
 		key.target = ""
 	}
 	return key
@@ -100,8 +101,8 @@ type eventCount struct {
 }
 
 // settleAudit numbers and writes the collected events. It comes after settleChanges, for the same
-// reason, and always in this order, so that no two processes wait for each other. The one that has the
-// counter's row is alone with the counts.
+// reason, and always in this order, so that no two processes wait for each other. The one that has
+// the counter's row is alone with the counts.
 func (b *batch) settleAudit() error {
 	if len(b.events) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 // TestBudgetWaitsForNextHolder has a holder spend while the claim of the next one is not committed:
 // it spends nothing.
 func TestBudgetWaitsForNextHolder(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	s := open(t, sqlstore.Config{URL: url})
 	row := partition.Row{Name: partition.LookupsName("default"), Holder: "a", Epoch: 1}
 	err := s.JoinCluster(t.Context(), partition.Node{ID: row.Holder, Egress: "default"}, "")

@@ -61,7 +61,13 @@ func (s *Store) clientPage(
 
 func (s *Store) readClients(ctx context.Context, text string,
 	args ...any) (clients []*oauth.Client, err error) {
-	err = readAll(ctx, s, text, args, func(r row) error {
+	err = readAll(ctx, s, text, args, scanClients(&clients))
+	return clients, err
+}
+
+// scanClients returns a function that takes the rows of one statement and appends their clients.
+func scanClients(clients *[]*oauth.Client) func(row) error {
+	return func(r row) (err error) {
 		var c oauth.Client
 		var uri, options string
 		var secret oauth.Secret
@@ -73,14 +79,16 @@ func (s *Store) readClients(ctx context.Context, text string,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
 		}
-		if len(clients) == 0 || clients[len(clients)-1].ID != c.ID {
+		all := *clients
+		if len(all) == 0 || all[len(all)-1].ID != c.ID {
 			c.Created, c.Awaits = fromMillis(created), fromMillis(awaits)
 			if c.Options, err = parseOptions(options); err != nil {
 				return err
 			}
-			clients = append(clients, &c)
+			all = append(all, &c)
+			*clients = all
 		}
-		last := clients[len(clients)-1]
+		last := all[len(all)-1]
 		if uriPosition == int64(len(last.RedirectURIs)) {
 			last.RedirectURIs = append(last.RedirectURIs, uri)
 		}
@@ -89,8 +97,7 @@ func (s *Store) readClients(ctx context.Context, text string,
 			last.Secrets = append(last.Secrets, secret)
 		}
 		return nil
-	})
-	return clients, err
+	}
 }
 
 const (
@@ -98,6 +105,9 @@ const (
 (id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri,
 tokens_per_minute, options, awaits, epoch, review)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT (id) DO NOTHING RETURNING epoch`
+	formerEpoch = `SELECT epoch FROM former_clients WHERE id = $1`
+	keepEpoch   = `INSERT INTO former_clients (id, epoch) SELECT id, epoch FROM clients WHERE id = $1
+ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
 disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13,
 tokens_per_minute = $14, options = $15, awaits = CAST($16 AS BIGINT), network = CASE WHEN CAST($16 AS BIGINT) = 0 THEN '' ELSE network END,
@@ -112,12 +122,9 @@ WHERE id = $1 AND version = $12 RETURNING epoch`
 	insertSecret       = `INSERT INTO client_secrets (client_id, position, id, hash, created) VALUES ($1, $2, $3, $4, $5)`
 )
 
-var (
-	errClientExists = errors.New("a client with that ID exists")
-	errText         = errors.New("text must be UTF-8 without NUL")
-)
+var errText = errors.New("text must be UTF-8 without NUL")
 
-// CreateClient implements oauth.Store. It returns an error if a client with the ID exists.
+// CreateClient implements oauth.Store.
 func (s *Store) CreateClient(ctx context.Context, c *oauth.Client) error {
 	none := func(*batch) error { return nil }
 	return s.createClient(ctx, c, none, none)
@@ -161,9 +168,18 @@ func (s *Store) UpdateClient(ctx context.Context, c *oauth.Client) error {
 }
 
 func (b *batch) createClient(c *oauth.Client) error {
-	_, err := b.putClient(insertClient, c, c.Epoch, reviewOf(c, time.Now()))
+	var former int64
+	err := b.conn.one(b.ctx, formerEpoch, []any{c.ID}, &former)
+	switch {
+	case err == nil:
+		c.Epoch = max(c.Epoch, former+1) // the clock may have been set back since
+		b.note(clientChange, c.ID)       // others may know the former client
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	_, err = b.putClient(insertClient, c, c.Epoch, reviewOf(c, time.Now()))
 	if errors.Is(err, sql.ErrNoRows) {
-		err = refusal{errClientExists}
+		return refusal{oauth.ErrClientIDTaken}
 	}
 	return err
 }
@@ -267,6 +283,9 @@ func (s *Store) DeleteClient(ctx context.Context, id string) error {
 		return fmt.Errorf("delete client: %w", oauth.ErrNotFound)
 	}
 	return wrap("delete client", s.delete(ctx, func(b *batch) error {
+		if _, err := b.conn.exec(b.ctx, keepEpoch, id); err != nil {
+			return err
+		}
 		n, err := b.conn.exec(b.ctx, deleteClient, id)
 		if err != nil {
 			return err

@@ -35,20 +35,20 @@ UNION ALL SELECT 'change', '', '', '', '', 0, '', '', '', FALSE, value, 0 FROM c
 	drainNode  = `UPDATE nodes SET drain = TRUE WHERE id = $1`
 )
 
-// ownedRows are statements that give a node the rows of partitions that a condition is true for, and
-// return those rows.
+// ownedRows are statements that give a node the rows of partitions that a condition is true for,
+// and return those rows.
 type ownedRows struct {
 	sqlite   string // for one row: node, name, epoch, holder
 	postgres string // for many rows: node, and arrays of the others
 }
 
-// newOwnedRows returns the statements for a condition on the partition p and what the caller expects
-// of it: a.
+// newOwnedRows returns the statements for a condition on the partition p and what the caller
+// expects of it: a.
 //
 // On PostgreSQL, the rows are locked in the order of their names, so that two transactions never
 // wait for each other. A row that another transaction has changed meanwhile is compared again when
-// its lock is there: its epoch has grown then, so it is left out. So the rows that remain are as the
-// statement's snapshot has them, and nobody else changes them until the commit.
+// its lock is there: its epoch has grown then, so it is left out. So the rows that remain are as
+// the statement's snapshot has them, and nobody else changes them until the commit.
 func newOwnedRows(condition string) *ownedRows {
 	const set = ` SET holder = $1, epoch = p.epoch + 1 `
 	const returned = ` RETURNING name, holder, epoch`
@@ -70,10 +70,10 @@ var (
 	handRows  = newOwnedRows(`p.holder = a.holder`)
 )
 
-// coordinate calls use with a connection. On PostgreSQL, that is one of a pool of its own, so that a
-// beat waits for no batch and no busy reader. use executes statements without a transaction there: a
-// process that is frozen between two statements would keep its locks, and others would wait for
-// them. On SQLite the writer calls use in its transaction: a cluster needs PostgreSQL.
+// coordinate calls use with a connection. On PostgreSQL, that is one of a pool of its own, so that
+// a beat waits for no batch and no busy reader. use executes statements without a transaction
+// there: a process that is frozen between two statements would keep its locks, and others would
+// wait for them. On SQLite the writer calls use in its transaction: a cluster needs PostgreSQL.
 func (s *Store) coordinate(ctx context.Context, use func(context.Context, *sql.Conn) error) error {
 	if s.pools.engine == sqliteEngine {
 		return s.do(ctx, func(b *batch) error { return use(b.ctx, b.conn.raw) })
@@ -169,8 +169,8 @@ func readCluster(ctx context.Context, c *sql.Conn) (r partition.Reading, err err
 }
 
 // RemoveNode implements partition.Store. The DELETE waits for a beat that is not committed yet and
-// compares its row again: either it deletes the row, so that the beat finds none, or the beat counts
-// and the row stays. A row that is gone stays so. Hence the second statement may run later.
+// compares its row again: either it deletes the row, so that the beat finds none, or the beat
+// counts and the row stays. A row that is gone stays so. Hence the second statement may run later.
 func (s *Store) RemoveNode(ctx context.Context, id string, beat int64) (removed bool, err error) {
 	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		result, err := c.ExecContext(ctx, removeNode, id, beat)
@@ -269,8 +269,9 @@ func (s *Store) DrainNode(ctx context.Context, id string) error {
 // Cluster reads the rows of a cluster for an operator, and drains its nodes. It needs no key file.
 type Cluster struct{ pools pools }
 
-// OpenCluster opens a database whose schema is up to date. It only uses URL, Logger and WriteTimeout
-// of config. Its error is one line, and may wrap ErrClusterSQLite, ErrSchema or ErrNewer.
+// OpenCluster opens a database whose schema is up to date. It only uses URL, Logger and
+// WriteTimeout of config. Its error is one line, and may wrap ErrClusterSQLite, ErrSchema or
+// ErrNewer.
 func OpenCluster(ctx context.Context, config Config) (*Cluster, error) {
 	config.Cluster = true
 	config, err := config.complete()

@@ -23,7 +23,7 @@ func clusterNode(id string) partition.Node {
 
 // TestBusyStoreDelaysNoBeat blocks the writer and all readers.
 func TestBusyStoreDelaysNoBeat(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	s := open(t, sqlstore.Config{URL: database, WriteTimeout: time.Minute})
 	if err := s.JoinCluster(t.Context(), clusterNode("a"), ""); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestLockedRowsAreComparedAgain(t *testing.T) {
 			}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			database := pgtest.Start(t)
+			database := pgtest.Migrated(t)
 			s := open(t, sqlstore.Config{URL: database})
 			if err := s.JoinCluster(t.Context(), clusterNode("a"), ""); err != nil {
 				t.Fatal(err)
@@ -144,7 +144,7 @@ func TestLockedRowsAreComparedAgain(t *testing.T) {
 // TestFrozenProcessLocksNoRow checks that no transaction waits for a COMMIT of the client. A process
 // that is frozen at any time has no lock then, for which others would wait.
 func TestFrozenProcessLocksNoRow(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	s := open(t, sqlstore.Config{URL: database})
 	db := connect(t, database)
 	// A deferred trigger runs at the commit, and current_query() is what the client has sent last.
@@ -185,7 +185,7 @@ func TestFrozenProcessLocksNoRow(t *testing.T) {
 // TestClusterGoesToTheWritableServer makes a server read-only, as a failover does: the connections
 // to it are not used again.
 func TestClusterGoesToTheWritableServer(t *testing.T) {
-	first, err := url.Parse(pgtest.Start(t))
+	first, err := url.Parse(pgtest.Migrated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestClusterGoesToTheWritableServer(t *testing.T) {
 
 // TestPoolerIsRefused opens a database of a cluster through pgbouncer.
 func TestPoolerIsRefused(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	config := sqlstore.Config{URL: database, Cluster: true, Exclusive: true}
 	if err := open(t, config).Close(); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestClusterNeedsPostgres(t *testing.T) {
 
 // TestServersOfAClusterLogNoWarning opens two servers of a cluster, one beside it, and a third.
 func TestServersOfAClusterLogNoWarning(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	var log strings.Builder
 	start := func(cluster bool, want string) *sqlstore.Store {
 		t.Helper()

@@ -13,13 +13,16 @@ import (
 )
 
 const (
-	insertLink = `INSERT INTO links (hash, user_id, made, ends, channel, address, since) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	selectLink = `SELECT user_id, made, ends, channel, address, since FROM links WHERE hash = $1`
+	insertLink = `INSERT INTO links (hash, user_id, made, ends, channel, sent_to, address, since) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	// A link that ends sessions only works while the account has the address that the message went to.
+	fromLink = ` FROM links l JOIN users u ON u.id = l.user_id
+WHERE (l.address <> '' OR l.sent_to IN (u.email, u.phone)) AND l.hash = `
+	selectLink = `SELECT l.user_id, l.made, l.ends, l.channel, l.sent_to, l.address, l.since` + fromLink + `$1`
+	linkOwner  = `SELECT l.user_id` + fromLink + `$1`
 	deleteLink = `DELETE FROM links WHERE hash = $1`
 	// deleteLaterLinks deletes what would restore a channel that was added after an undone change.
 	deleteLaterLinks = `DELETE FROM links WHERE user_id = $1 AND made >= $2 AND address <> ''`
 	deleteLinks      = `DELETE FROM links`
-	linkOwner        = `SELECT user_id FROM links WHERE hash = $1`
 
 	// similarNotice returns the notice that waits, or else the last one that was sent.
 	similarNotice = `SELECT id, sent FROM outbox WHERE user_id = $1 AND kind = $2 AND channel = $3 AND address = $4
@@ -27,7 +30,8 @@ AND (sent = 0 OR sent > $5) ORDER BY CASE WHEN sent = 0 THEN 0 ELSE 1 END, sent 
 	mergeNotice  = `UPDATE outbox SET count = count + 1, at = $2, browser = $3, operator = $4 WHERE id = $1 AND sent = 0`
 	insertNotice = `INSERT INTO outbox (id, user_id, channel, address, kind, operator, browser, seed, link, made, at, count, attempts, due, sent)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 1, 0, $11, 0)`
-	dueNotices = `SELECT id, user_id, channel, address, kind, operator, browser, seed, link, made, at, count, attempts FROM outbox
+	dueNotices = `SELECT id, user_id, channel, address, kind, operator, browser,
+CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts FROM outbox
 WHERE sent = 0 AND due <= $1 ORDER BY due, id LIMIT $2`
 	countNotices = `SELECT COUNT(*) FROM outbox WHERE sent = 0`
 	endNotice    = `UPDATE outbox SET sent = $2 WHERE id = $1 AND count = $3`
@@ -45,6 +49,9 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 	var epoch int64
 	err := s.do(ctx, func(b *batch) (err error) {
 		if err := b.checkLink(c.Used); err != nil {
+			return err
+		}
+		if err := b.holdSession(u.ID, c.Session); err != nil {
 			return err
 		}
 		if epoch, err = b.updateUser(u); err != nil {
@@ -69,13 +76,26 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 	return nil
 }
 
-// checkLink returns a refusal if a link is gone. Whoever uses it changes the user's version as well,
+// checkLink returns a refusal if a link is gone. Its use changes the user's version as well,
 // so that only one of several succeeds.
 func (b *batch) checkLink(hash [32]byte) error {
 	if hash == [32]byte{} {
 		return nil
 	}
 	err := b.conn.one(b.ctx, linkOwner, []any{hash[:]}, new(int64))
+	return orRefusal(err, account.ErrNotFound)
+}
+
+// holdSession returns a refusal if a session of a user has ended; the zero hash is none. It locks the
+// user first: a link that ends the session meanwhile comes before this transaction or after it.
+func (b *batch) holdSession(userID int64, hash [32]byte) error {
+	if hash == [32]byte{} {
+		return nil
+	}
+	if err := b.change(lockUser, userID); err != nil {
+		return err
+	}
+	err := b.conn.one(b.ctx, sessionOwner, []any{hash[:], userID}, new(int64))
 	return orRefusal(err, account.ErrNotFound)
 }
 
@@ -159,7 +179,7 @@ func (b *batch) addNotice(n account.Notice) error {
 		restores = n.To
 	}
 	_, err = b.conn.exec(b.ctx, insertLink, n.Link[:], n.UserID, millis(n.Made),
-		millis(n.Made.Add(account.LinkLifetime)), string(n.Channel), restores, millis(n.Since))
+		millis(n.Made.Add(account.LinkLifetime)), string(n.Channel), n.To, restores, millis(n.Since))
 	return err
 }
 
@@ -176,7 +196,7 @@ func (s *Store) Link(ctx context.Context, hash [32]byte) (*account.Link, error) 
 	l := &account.Link{Hash: hash}
 	err := readOne(ctx, s, account.ErrNotFound, selectLink, []any{hash[:]}, func(r row) error {
 		var made, ends, since int64
-		err := r.Scan(&l.UserID, &made, &ends, &l.Channel, &l.Address, &since)
+		err := r.Scan(&l.UserID, &made, &ends, &l.Channel, &l.To, &l.Address, &since)
 		l.Made, l.Ends, l.Since = fromMillis(made), fromMillis(ends), fromMillis(since)
 		return err
 	})

@@ -42,7 +42,7 @@ func TestDeletedUserIsErasedFromFiles(t *testing.T) {
 	if !strings.Contains(found(t, path), "leaving") {
 		t.Fatal("before: the files do not contain the user")
 	}
-	if err := s.DeleteUser(t.Context(), leaving.ID); err != nil {
+	if err := s.DeleteUser(t.Context(), leaving.ID, [32]byte{}); err != nil {
 		t.Fatal(err)
 	}
 	rest := ""

@@ -71,9 +71,9 @@ func (b *batch) dropDevices(c *oauth.DeviceCode) error {
 		})
 }
 
-// makeRoom calls drop for networks that give up places, if most rows wait in a room of that name. The
-// statement count counts them, and holders those of the networks that have most, with a limit after
-// args. Both take time in a full room, so a hundredth of it is taken or given up at a time.
+// makeRoom calls drop for networks that give up places, if most rows wait in a room of that name.
+// The statement count counts them, and holders those of the networks that have most, with a limit
+// after args. Both take time in a full room, so a hundredth of it is taken or given up at a time.
 func (b *batch) makeRoom(
 	room string, most int, count, holders string, args []any, drop func(network string, n int) error,
 ) error {

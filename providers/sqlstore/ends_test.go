@@ -258,7 +258,7 @@ func (f *faulty) replaced(session *account.Session, family, code *oauth.Redeem) 
 func TestMigrationOfTokenRows(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t), Logger: quiet}
+			config := sqlstore.Config{URL: d.empty(t), Logger: quiet}
 			if err := sqlstore.MigrateTo(t.Context(), config, 3); err != nil {
 				t.Fatal(err)
 			}

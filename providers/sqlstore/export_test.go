@@ -87,7 +87,7 @@ func Statements() []string {
 		selectCode, selectRefreshToken, selectClient, selectClients,
 		clientExists, updateClient,
 		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, userVersion, otherUser,
-		updateUser, deleteUserCodes, deleteUserFamilies,
+		updateUser, lockUser, sessionOwner, selectLink, linkOwner, dueNotices, deleteUserCodes, deleteUserFamilies,
 		countTry, hasCode, takeChallenge, selectSends, lastSend, enterSends, hasLongCode, freeSend,
 		insertSession, selectSession, selectSessions, updateSession,
 		selectEnding + oneSession + ")", selectEnding + otherSessions + ")", selectEnding + surplusSessions + ")",

@@ -27,7 +27,7 @@ type faulty struct {
 
 func newFaulty(t *testing.T, url string) *faulty {
 	f := &faulty{T: t, Store: open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour}),
-		user: &account.User{Name: "Ada"}}
+		user: &account.User{Name: "Ada", Email: "ada@example.com"}}
 	if err := f.CreateUser(t.Context(), f.user); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/crypto/chacha20poly1305"
 
@@ -74,7 +72,8 @@ func readKeyFile(config Config, path, missing string) (*keyFile, error) {
 		return nil, keyFileError(path, fmt.Sprintf("has mode %04o, so that others may read or "+
 			"change it: run chmod 600, and replace the key if others had access. The group may read "+
 			"it (0440 or 0640) if it is a group of this process, and the owner is root or this "+
-			"process", info.Mode().Perm()))
+			"process, %s. A secret of Docker Swarm needs uid, gid and mode (0400), and one of "+
+			"Kubernetes defaultMode (0440) and fsGroup", info.Mode().Perm(), ownersOf(info)))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -108,20 +107,9 @@ func (c Config) refusedBits(path string, info fs.FileInfo) fs.FileMode {
 	inside, err := filepath.Rel(c.Credentials, path)
 	isCredential := c.Credentials != "" && err == nil && filepath.IsLocal(inside)
 	if isCredential || isOfOwnGroup(info) {
-		return 0o037
+		return othersBits &^ 0o040
 	}
-	return 0o077
-}
-
-// isOfOwnGroup reports whether a file belongs to root or to the user of this process, and to one of
-// the groups of this process.
-func isOfOwnGroup(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
-		return false
-	}
-	groups, err := os.Getgroups()
-	return int(stat.Gid) == os.Getegid() || err == nil && slices.Contains(groups, int(stat.Gid))
+	return othersBits
 }
 
 // parseKey decodes the content of a key file. Padding and the end of the line may be missing.
@@ -180,15 +168,6 @@ func createKeyFile(path string) (made bool, err error) {
 		return false, fmt.Errorf("create key file: %w", err)
 	}
 	return err == nil, syncFolder(folder)
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err == nil {
-		err = errors.Join(folder.Sync(), folder.Close())
-	}
-	return wrap("write folder", err)
 }
 
 // wrap returns the stored form of a key: the name of the key file, a nonce and the sealed secret.

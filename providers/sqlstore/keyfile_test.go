@@ -54,7 +54,8 @@ func refused(t *testing.T, what string, config sqlstore.Config, reason string) {
 const strangers = 54321
 
 func TestKeyFileContent(t *testing.T) {
-	url, path := sqlite(t)
+	url := databases[0].empty(t)
+	path := strings.TrimPrefix(url, "sqlite:")
 	folder := filepath.Dir(path)
 	name := filepath.Join(folder, "key")
 	config := sqlstore.Config{URL: url, Migrate: true, KeyFiles: []string{name}}
@@ -113,7 +114,8 @@ func TestKeyFileContent(t *testing.T) {
 
 // TestKeyFileAsCredential: the service manager lets the group of the service read its credentials.
 func TestKeyFileAsCredential(t *testing.T) {
-	url, path := sqlite(t)
+	url := databases[0].empty(t)
+	path := strings.TrimPrefix(url, "sqlite:")
 	folder := filepath.Join(filepath.Dir(path), "credentials")
 	if err := os.MkdirAll(filepath.Join(folder, "deep"), 0o700); err != nil {
 		t.Fatal(err)
@@ -149,7 +151,8 @@ func TestKeyFileAsCredential(t *testing.T) {
 }
 
 func TestFirstOpenCreatesKeyFile(t *testing.T) {
-	url, path := sqlite(t)
+	url := databases[0].empty(t)
+	path := strings.TrimPrefix(url, "sqlite:")
 	s := open(t, sqlstore.Config{URL: url})
 	want := allKeys(t, s)
 	if err := s.Close(); err != nil {
@@ -212,7 +215,7 @@ func allKeys(t *testing.T, s *sqlstore.Store) []oauth.Key {
 func TestConcurrentFirstStart(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t), Logger: quiet}
+			config := sqlstore.Config{URL: d.empty(t), Logger: quiet}
 			if d.name == "PostgreSQL" {
 				config.KeyFiles = []string{pgtest.KeyFile(t)}
 			}

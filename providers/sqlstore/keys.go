@@ -222,6 +222,14 @@ func (files keyFiles) current(stored []storedKey) (*keyFile, error) {
 // firstKeys reads the key files and unwraps all stored keys, so that a wrong file is noticed. It
 // creates the first key of each purpose. If several processes do so, all get the same one.
 func firstKeys(ctx context.Context, p pools, config Config) (files keyFiles, err error) {
+	missing, err := missingSigners(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	private, err := newPrivateKeys(missing)
+	if err != nil {
+		return nil, err
+	}
 	err = once(ctx, p, func(b *batch) error {
 		stored, err := b.storedKeys()
 		if err != nil {
@@ -234,7 +242,7 @@ func firstKeys(ctx context.Context, p pools, config Config) (files keyFiles, err
 		if err != nil {
 			return err
 		}
-		if err := b.insertFirst(stored, file); err != nil {
+		if err := b.insertFirst(stored, private, file); err != nil {
 			return err
 		}
 		if stored, err = b.storedKeys(); err != nil { // those of another process included
@@ -250,12 +258,45 @@ func firstKeys(ctx context.Context, p pools, config Config) (files keyFiles, err
 	return files, err
 }
 
+// newPrivateKeys returns a private key for each of the purposes. On a busy machine that takes
+// longer than a transaction may.
+func newPrivateKeys(purposes []oauth.Purpose) (private map[oauth.Purpose]string, err error) {
+	private = map[oauth.Purpose]string{}
+	for _, purpose := range purposes {
+		if private[purpose], err = oauth.NewPrivateKey(purpose); err != nil {
+			return nil, err
+		}
+	}
+	return private, nil
+}
+
+// missingSigners returns the purposes of signatures that have no current key.
+func missingSigners(ctx context.Context, p pools) (missing []oauth.Purpose, err error) {
+	err = once(ctx, p, func(b *batch) error {
+		stored, err := b.storedKeys()
+		missing = nil // of another try
+		for _, purpose := range oauth.SigningPurposes {
+			if !hasCurrent(stored, purpose) {
+				missing = append(missing, purpose)
+			}
+		}
+		return err
+	})
+	return missing, err
+}
+
+func hasCurrent(stored []storedKey, purpose oauth.Purpose) bool {
+	return slices.ContainsFunc(stored, func(k storedKey) bool {
+		return k.Purpose == purpose && k.Expires.IsZero()
+	})
+}
+
 // insertFirst inserts a key for each purpose that has no current one.
-func (b *batch) insertFirst(stored []storedKey, file *keyFile) error {
+func (b *batch) insertFirst(
+	stored []storedKey, private map[oauth.Purpose]string, file *keyFile,
+) error {
 	for _, purpose := range oauth.Purposes {
-		if slices.ContainsFunc(stored, func(k storedKey) bool {
-			return k.Purpose == purpose && k.Expires.IsZero()
-		}) {
+		if hasCurrent(stored, purpose) || purpose.IsSigning() && private[purpose] == "" {
 			continue
 		}
 		fresh, err := newKey(purpose, stored, time.Now())
@@ -263,10 +304,7 @@ func (b *batch) insertFirst(stored []storedKey, file *keyFile) error {
 			return err
 		}
 		if purpose.IsSigning() {
-			fresh.Secret, fresh.Starts = [32]byte{}, fresh.Made
-			if fresh.Private, err = oauth.NewPrivateKey(purpose); err != nil {
-				return err
-			}
+			fresh.Secret, fresh.Starts, fresh.Private = [32]byte{}, fresh.Made, private[purpose]
 		}
 		if err := b.insertKey(fresh, file); err != nil {
 			return err
@@ -376,10 +414,13 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 // issued before. It replaces the signing keys as well, which verify the tokens that are JWTs, and
 // deletes the links of notices. It is for a database that was restored: it does not know what was
 // ended since. It does not know which user IDs were given since either, so that the next one is
-// above all of them. On SQLite
-// it returns ErrInUse if a server has the database open.
+// above all of them. On SQLite it returns ErrInUse if a server has the database open.
 func DropTokenKeys(ctx context.Context, config Config) (err error) {
 	config.Exclusive = true // a server on SQLite would go on with the keys that it has read
+	private, err := newPrivateKeys(oauth.SigningPurposes)
+	if err != nil {
+		return fmt.Errorf("drop token keys: %w", err)
+	}
 	lock, err := lockExclusive(config)
 	if err != nil {
 		return fmt.Errorf("drop token keys: %w", err)
@@ -417,7 +458,7 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 					stored[i].Expires = time.Now()
 				}
 			}
-			return b.insertFirst(stored, file)
+			return b.insertFirst(stored, private, file)
 		}))
 }
 

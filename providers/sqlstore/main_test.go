@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 func TestMain(m *testing.M) {
@@ -52,11 +53,13 @@ func open(tb testing.TB, config sqlstore.Config) *sqlstore.Store {
 	return s
 }
 
-// databases create an empty database of each kind and return its URL.
+// databases create a database of each kind, one whose tables exist or an empty one, and return its
+// URL.
 var databases = []struct {
-	name string
-	make func(testing.TB) string
+	name        string
+	make, empty func(testing.TB) string
 }{
-	{"SQLite", func(tb testing.TB) string { return "sqlite:" + filepath.Join(tb.TempDir(), "gatehouse.db") }},
-	{"PostgreSQL", func(tb testing.TB) string { return pgtest.Start(tb) }},
+	{"SQLite", sqlitetest.URL, func(tb testing.TB) string { return "sqlite:" + filepath.Join(tb.TempDir(), "gatehouse.db") }},
+	{"PostgreSQL", func(tb testing.TB) string { return pgtest.Migrated(tb) },
+		func(tb testing.TB) string { return pgtest.Start(tb) }},
 }

@@ -29,9 +29,13 @@ var (
 	ErrNewer = errors.New("the database was made by a newer gatehouse, and does not allow this one")
 )
 
-// lockTimeout is how long a migration waits for a table of PostgreSQL. Other statements that use
-// the table wait behind it.
-const lockTimeout = 10 * time.Second
+// A migration waits lockTimeout for a table of PostgreSQL, again and again until lockTries are used
+// up. Other statements that use the table wait behind it, and go on in the pauses.
+const (
+	lockTimeout = 500 * time.Millisecond
+	lockPause   = time.Second
+	lockTries   = 7
+)
 
 // Migration is a migration of the schema.
 type Migration struct {
@@ -83,14 +87,15 @@ func migrateOnce(ctx context.Context, p pools, provider *goose.Provider,
 	}
 	name := filepath.Base(provider.ListSources()[next].Path)
 	log.Info("applying a step of the database schema", "step", name)
-	result, err := provider.UpByOne(ctx)
+	result, err := upByOne(ctx, provider)
 	switch {
 	case errors.Is(err, goose.ErrNoNextVersion): // another process has applied it
 		return Migration{}, false, nil
 	case isLockTimeout(err):
-		return Migration{}, false, fmt.Errorf("%s waited %v for a table%s: nothing of this step is "+
-			"applied; wait for that process or end it (SELECT pg_terminate_backend(PID)), and run "+
-			"gatehouse migrate up again", name, lockTimeout, tableHolder(ctx, p.read))
+		return Migration{}, false, fmt.Errorf("%s tried %d times in %v to lock a table%s: nothing of "+
+			"this step is applied; wait for that session or end it (SELECT "+
+			"pg_terminate_backend(PID)), and run gatehouse migrate up again", name, lockTries,
+			lockTries*lockTimeout+(lockTries-1)*lockPause, tableHolder(ctx, p.read))
 	case err != nil:
 		return Migration{}, false, fmt.Errorf("%s: nothing of this step is applied, and all before it "+
 			"are; mend the cause and run gatehouse migrate up again: %w", name, err)
@@ -98,6 +103,21 @@ func migrateOnce(ctx context.Context, p pools, provider *goose.Provider,
 	log.Info("applied a step of the database schema", "step", name, "duration",
 		result.Duration.Round(time.Millisecond).String())
 	return Migration{result.Source.Version, name, time.Now()}, true, nil
+}
+
+// upByOne applies the next migration, whose locks it waits for.
+func upByOne(ctx context.Context, provider *goose.Provider) (*goose.MigrationResult, error) {
+	for try := 1; ; try++ {
+		result, err := provider.UpByOne(ctx)
+		if !isLockTimeout(err) || try == lockTries {
+			return result, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lockPause):
+		}
+	}
 }
 
 // Migrations returns all migrations in order. It writes nothing. It returns ErrNewer if the schema
@@ -296,28 +316,31 @@ func isLockTimeout(err error) bool {
 	return errors.As(err, &refused) && refused.Code == "55P03"
 }
 
-// tableHolder returns who holds a table of the schema the longest, as part of a sentence.
+// tableHolder returns the table of the schema that is held the longest, and by whom, as part of a
+// sentence.
 func tableHolder(ctx context.Context, read *sql.DB) string {
 	holder := holderOf(ctx, read, "l.locktype = 'relation' AND l.relation IN (SELECT oid FROM pg_class "+
 		"WHERE relkind = 'r' AND relnamespace = to_regnamespace(current_schema()))")
 	if holder == "" {
-		return " that was locked until now"
+		return ", which was locked until now"
 	}
-	return " that " + holder + " holds"
+	return ": " + holder
 }
 
-// holderOf returns the process that has held one of those locks for the longest, and its query; "" =
-// none does.
+// holderOf returns the session that has held one of those locks for the longest, what it holds, its
+// state and its last query; "" = none does.
 func holderOf(ctx context.Context, read *sql.DB, locks string) string {
 	var pid int
-	var name, query string
-	err := read.QueryRowContext(ctx, `SELECT a.pid, a.application_name,
-		left(regexp_replace(a.query, '\s+', ' ', 'g'), 200)
+	var name, state, query, held string
+	err := read.QueryRowContext(ctx, `SELECT a.pid, a.application_name, coalesce(a.state, 'unknown'),
+		left(regexp_replace(a.query, '\s+', ' ', 'g'), 200),
+		coalesce('table ' || CAST(CAST(l.relation AS regclass) AS TEXT), 'the lock')
 		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 		WHERE l.granted AND a.pid <> pg_backend_pid() AND a.datname = current_database() AND `+locks+`
-		ORDER BY a.xact_start NULLS LAST LIMIT 1`).Scan(&pid, &name, &query)
+		ORDER BY a.xact_start NULLS LAST, CASE l.mode WHEN 'AccessExclusiveLock' THEN 0 ELSE 1 END LIMIT 1`).Scan(&pid, &name, &state, &query, &held)
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("process %d (%s) with the query %q", pid, name, query)
+	return fmt.Sprintf("%s that the PostgreSQL session with the PID %d (%s, %s) holds, last query %q",
+		held, pid, name, state, query)
 }

@@ -19,7 +19,7 @@ import (
 func TestSchemaIsChecked(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t),
+			config := sqlstore.Config{URL: d.empty(t),
 				Logger: quiet}
 			if d.name == "PostgreSQL" {
 				config.KeyFiles = []string{pgtest.KeyFile(t)}
@@ -89,7 +89,7 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t), Logger: quiet}
+			config := sqlstore.Config{URL: d.empty(t), Logger: quiet}
 			if d.name == "PostgreSQL" {
 				config.KeyFiles = []string{pgtest.KeyFile(t)}
 			}
@@ -134,7 +134,8 @@ func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 
 // TestMigrationsAreReadOnly lists the migrations of databases that do not exist, or are empty.
 func TestMigrationsAreReadOnly(t *testing.T) {
-	url, path := sqlite(t)
+	url := databases[0].empty(t)
+	path := strings.TrimPrefix(url, "sqlite:")
 	config := sqlstore.Config{URL: url, Logger: quiet}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
@@ -186,8 +187,8 @@ func TestMigrationNamesWhoHoldsATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = sqlstore.Migrate(t.Context(), config)
-	for _, want := range []string{"00017_registration.sql waited 10s", fmt.Sprint("process ", pid, " "),
-		"LOCK TABLE clients", "nothing of this step is applied"} {
+	for _, want := range []string{"00017_registration.sql tried 7 times in 9.5s", "table clients",
+		fmt.Sprint("PostgreSQL session with the PID ", pid, " "), "idle in transaction", "LOCK TABLE clients", "nothing of this step is applied"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
@@ -201,10 +202,66 @@ func TestMigrationNamesWhoHoldsATable(t *testing.T) {
 	}
 }
 
+// TestMigrationLeavesGaps has a statement wait behind a migration that waits for a table: it goes on
+// while that still tries.
+func TestMigrationLeavesGaps(t *testing.T) {
+	url := pgtest.Start(t)
+	config := sqlstore.Config{URL: url, Logger: quiet}
+	if err := sqlstore.MigrateTo(t.Context(), config, 16); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("SELECT 1 FROM clients"); err != nil { // which others may read meanwhile
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := sqlstore.Migrate(t.Context(), config)
+		migrated <- err
+	}()
+	for waits := 0; waits == 0; {
+		err := db.QueryRow("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'clients'::regclass").Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec("SELECT 1 FROM clients"); err != nil {
+		t.Errorf("got %v, want a statement to go on", err)
+	}
+	select {
+	case err := <-migrated:
+		t.Errorf("got %v, want the migration to wait on", err)
+	default:
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Errorf("got %v, want all steps applied", err)
+	}
+}
+
+// TestMissingDatabase says that the database is missing, not that the connection is at fault.
+func TestMissingDatabase(t *testing.T) {
+	url, _, _ := strings.Cut(pgtest.Start(t), "?")
+	_, err := sqlstore.Migrate(t.Context(), sqlstore.Config{URL: url + "_missing", Logger: quiet})
+	if err == nil || !strings.Contains(err.Error(), "create it") || strings.Contains(err.Error(), "sslmode") {
+		t.Errorf("got %v, want advice to create the database", err)
+	}
+}
+
 func TestNewerSchemaIsRejected(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t),
+			config := sqlstore.Config{URL: d.empty(t),
 				Logger: quiet}
 			s := open(t, config)
 			if err := sqlstore.Execute(t.Context(), s,

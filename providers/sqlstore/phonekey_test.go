@@ -13,7 +13,7 @@ import (
 func TestMigrationOfPhoneKeys(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t), Logger: quiet}
+			config := sqlstore.Config{URL: d.empty(t), Logger: quiet}
 			if err := sqlstore.MigrateTo(t.Context(), config, 4); err != nil {
 				t.Fatal(err)
 			}

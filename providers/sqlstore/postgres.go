@@ -135,13 +135,19 @@ func isRemote(host string) bool {
 	return host != "localhost" && !strings.HasPrefix(host, "/")
 }
 
+const noSuchDatabase = "3D000" // code of PostgreSQL
+
 // checkPostgres returns an error if the server is too old.
 func checkPostgres(ctx context.Context, db *sql.DB) error {
 	var version int
 	if err := db.QueryRowContext(ctx,
 		"SELECT CAST(current_setting('server_version_num') AS BIGINT)").Scan(&version); err != nil {
 		hint := ""
-		if strings.Contains(err.Error(), "server refused TLS") {
+		var answer *pgconn.PgError // after it, the connection is not what is missing
+		switch {
+		case errors.As(err, &answer) && answer.Code == noSuchDatabase:
+			hint = ": create it, such as with createdb, or correct its name in the URL"
+		case answer == nil && strings.Contains(err.Error(), "server refused TLS"):
 			hint = ": add sslmode=disable to the URL if nobody else can use the network between"
 		}
 		return fmt.Errorf("connect to database: %s%s",

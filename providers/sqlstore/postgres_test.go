@@ -21,7 +21,7 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-func TestTwoStoresOnPostgres(t *testing.T) { redeemThroughTwo(t, pgtest.Start(t)) }
+func TestTwoStoresOnPostgres(t *testing.T) { redeemThroughTwo(t, pgtest.Migrated(t)) }
 
 // connect opens a connection that is not the Store's.
 func connect(t *testing.T, url string) *sql.DB {
@@ -35,7 +35,7 @@ func connect(t *testing.T, url string) *sql.DB {
 }
 
 func TestLostConnectionIsReplaced(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	s := open(t, sqlstore.Config{URL: url})
 	before := save()
 	if err := submit(t, s, before); err != nil {
@@ -57,7 +57,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 // TestSecondServerLogsWarning also ends all connections, as a restart of PostgreSQL does, and with
 // them the first server's lock.
 func TestSecondServerLogsWarning(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	db := connect(t, url)
 	for i, want := range []int{0, 1, 1} {
 		var log strings.Builder
@@ -108,7 +108,7 @@ WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE da
 // TestLockIsTakenOver: the second server takes the lock when the first has ended, so that the third
 // gets its warning.
 func TestLockIsTakenOver(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	first := open(t, sqlstore.Config{URL: url, Exclusive: true})
 	open(t, sqlstore.Config{URL: url, Exclusive: true})
 	db := connect(t, url)
@@ -124,63 +124,10 @@ func TestLockIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestServerBecomesReadOnly turns a server read-only and back, as managed ones do when their disk
-// is full.
-func TestServerBecomesReadOnly(t *testing.T) {
-	url := pgtest.Start(t)
-	db := connect(t, url)
-	db.SetMaxOpenConns(1) // for SET
-	s := open(t, sqlstore.Config{URL: url})
-	kept := save()
-	if err := submit(t, s, kept); err != nil {
-		t.Fatal(err)
-	}
-	check := func(want bool) {
-		t.Helper()
-		var err error
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
-			if err = s.CheckWritable(t.Context()); (err == nil) == want {
-				return
-			}
-		}
-		t.Fatalf("got %v for a minute, want writable %t", err, want)
-	}
-	check(true)
-	set := func(statements ...string) {
-		t.Helper()
-		for _, statement := range statements {
-			if _, err := db.Exec(statement); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	defer func() { // the server is that of all tests
-		set("SET default_transaction_read_only = off",
-			"ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
-		check(true)
-		if err := submit(t, s, save()); err != nil {
-			t.Errorf("write to a server that is writable again: got %v, want none", err)
-		}
-	}()
-	set("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
-	check(false)
-	for range 20 { // more than there are connections: each goes to a new one
-		if err := submit(t, s, save()); err == nil {
-			t.Fatal("write to a read-only server: got no error")
-		}
-	}
-	if err := s.CheckWritable(t.Context()); err == nil {
-		t.Error("got a server that can be written, want the error of the writes")
-	}
-	if _, err := s.AuthorizationCode(t.Context(), kept.Code.Hash); err != nil {
-		t.Errorf("read from a read-only server: got %v, want none", err)
-	}
-}
-
 // TestWritableServerIsChosen names two servers, the first of which is read-only.
 func TestWritableServerIsChosen(t *testing.T) {
 	t.Setenv("PGTARGETSESSIONATTRS", "")
-	first, err := url.Parse(pgtest.Start(t))
+	first, err := url.Parse(pgtest.Migrated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +167,7 @@ func TestWritableServerIsChosen(t *testing.T) {
 }
 
 func TestBlockedWriteTimesOut(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	s := open(t, sqlstore.Config{URL: url, WriteTimeout: 200 * time.Millisecond})
 	block, err := connect(t, url).Begin()
 	if err != nil {
@@ -259,7 +206,7 @@ func TestFrozenWriter(t *testing.T) {
 		{"user", "", create},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			url := pgtest.Start(t)
+			url := pgtest.Migrated(t)
 			frozen := open(t, sqlstore.Config{URL: url + row.option, SweepInterval: time.Hour})
 			s := open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour, WriteTimeout: 8 * time.Second})
 			reached, thaw := make(chan struct{}), make(chan struct{})
@@ -289,7 +236,7 @@ func TestFrozenWriter(t *testing.T) {
 }
 
 func TestCommitIsDurable(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	if _, err := connect(t,
 		url).Exec("ALTER ROLE gatehouse SET synchronous_commit = off"); err != nil {
 		t.Fatal(err)
@@ -335,7 +282,7 @@ func TestErrorsContainNoPassword(t *testing.T) {
 // TestClaimRace has another connection claim an e-mail address after the Store found it free. It
 // commits while the Store's statement waits for its lock.
 func TestClaimRace(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	s, other := open(t, sqlstore.Config{URL: url}), connect(t, url)
 	theirs, mine := &account.User{Name: "Eve"}, &account.User{Name: "Ada"}
 	if err := errors.Join(s.CreateUser(t.Context(), theirs),
@@ -379,7 +326,7 @@ func TestClaimRace(t *testing.T) {
 // TestCodeSavedDuringPasswordChange saves a code through another Store while the change of a password
 // has ended the user's codes and has not committed. The user was read before.
 func TestCodeSavedDuringPasswordChange(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	a, b := open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})
 	user := &account.User{Name: "Ada"}
 	if err := a.CreateUser(t.Context(), user); err != nil {
@@ -446,7 +393,7 @@ func waitForLocks(t *testing.T, tx *sql.Tx, want int) {
 }
 
 func TestReadOnlyServer(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	open(t, sqlstore.Config{URL: url})
 	config := sqlstore.Config{URL: url + "&default_transaction_read_only=on",
 		Logger: slog.New(slog.DiscardHandler)}
@@ -458,7 +405,7 @@ func TestReadOnlyServer(t *testing.T) {
 
 // TestKeyRotationRace has another connection rotate the token keys while the Store begins to.
 func TestKeyRotationRace(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	s := open(t, sqlstore.Config{URL: url})
 	tx, err := connect(t, url).Begin()
 	if err != nil {
@@ -494,7 +441,7 @@ SELECT purpose, 2, wrapped, made, 0 FROM keys WHERE purpose = 'tokens'`,
 // TestTransactionsAreReadCommitted sets another isolation for the database. The statements of a
 // transaction must see what others have committed since it began.
 func TestTransactionsAreReadCommitted(t *testing.T) {
-	url := pgtest.Start(t)
+	url := pgtest.Migrated(t)
 	_, err := connect(t, url).Exec(`DO $$ BEGIN EXECUTE format(
 'ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database()); END $$`)
 	if err != nil {
@@ -511,7 +458,7 @@ func TestTransactionsAreReadCommitted(t *testing.T) {
 // TestRemoteServerNeedsTLS reaches a server without TLS by an address that is not the loopback one.
 func TestRemoteServerNeedsTLS(t *testing.T) {
 	t.Setenv("PGSSLMODE", "")
-	local := strings.Replace(pgtest.Start(t), "?sslmode=disable", "", 1)
+	local := strings.Replace(pgtest.Migrated(t), "?sslmode=disable", "", 1)
 	remote := strings.Replace(local, "127.0.0.1", "0.0.0.0", 1)
 	both := strings.Replace(local, "@127.0.0.1", "@127.0.0.1,0.0.0.0", 1)
 	for url, served := range map[string]bool{

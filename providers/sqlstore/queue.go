@@ -120,8 +120,8 @@ type asker struct {
 	caller netip.Prefix // ratelimit.SitePrefix
 }
 
-// askerOf returns who asks for op. An operation on tokens belongs to their user, or to the client if
-// they have none: so all operations on a family are in one line and keep their order.
+// askerOf returns who asks for op. An operation on tokens belongs to their user, or to the client
+// if they have none: so all operations on a family are in one line and keep their order.
 func askerOf(op oauth.Operation) asker {
 	switch op := op.(type) {
 	case *oauth.SaveCode:

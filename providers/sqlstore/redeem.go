@@ -14,7 +14,8 @@ WHERE hash = $1 AND used_at IS NOT NULL AND client_id = $2`
 
 // takeCodes marks codes as used, one code a row, and returns those that it marked: codes that were
 // unused and not expired, whose user exists and is not disabled, whose session has not ended, and
-// whose user and client have no later epoch than the code. So the epochs of the code are those for the access token.
+// whose user and client have no later epoch than the code. So the epochs of the code are those for
+// the access token.
 var takeCodes = newRowsText("UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (", `) AS v
 WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
 AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled

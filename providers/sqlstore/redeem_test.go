@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"gatehouse/actors/oauth"
 )
 
@@ -104,28 +102,4 @@ func (f *faulty) inOneBatch(ops []oauth.Operation) {
 	f.seen = nil
 	release()
 	ended.Wait()
-}
-
-// TestRedeemAndRotateInOneBatch redeems a code, rotates its refresh token and replays the code in
-// one batch.
-func TestRedeemAndRotateInOneBatch(t *testing.T) {
-	for _, d := range databases {
-		t.Run(d.name, func(t *testing.T) {
-			f := newFaulty(t, d.make(t))
-			redeem, replay := f.redeem(), f.redeem()
-			f.save(redeem)
-			replay.Code, replay.Family.ID = redeem.Code, uuid.New()
-			rotate, late := f.rotation(redeem), f.rotation(redeem)
-			late.Generation = 2
-			f.inOneBatch([]oauth.Operation{redeem, rotate, replay, late})
-			if redeem.Outcome != oauth.OutcomeDone || rotate.Outcome != oauth.OutcomeDone ||
-				replay.Outcome != oauth.OutcomeReused || late.Outcome != oauth.OutcomeGone {
-				t.Errorf("got outcomes %d %d %d %d, want done, done, reused, gone", redeem.Outcome,
-					rotate.Outcome, replay.Outcome, late.Outcome)
-			}
-			if len(replay.Ended) != 1 || replay.Ended[0].FamilyID != redeem.Family.ID {
-				t.Errorf("got %+v ended by the replay, want the family", replay.Ended)
-			}
-		})
-	}
 }

@@ -19,7 +19,8 @@ var (
 		"a cluster needs PostgreSQL itself, or a pooler in session mode")
 )
 
-// sessionChecks is how often checkSession looks. Requests of others may hide a pooler from one look.
+// sessionChecks is how often checkSession looks. Requests of others may hide a pooler from one
+// look.
 const sessionChecks = 4
 
 // checkSession returns ErrPooler if the server does not keep a process for each connection: two

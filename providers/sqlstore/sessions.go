@@ -21,6 +21,7 @@ WHERE user_id = $1 ORDER BY created, hash`
 	proveSession  = `UPDATE sessions SET proved = $2, proved_by = $3 WHERE hash = $1`
 	updateSession = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
 	useSignIn     = `UPDATE sessions SET used = $2 WHERE hash = $1 AND signed_in = $2 AND used <> $2`
+	sessionOwner  = `SELECT user_id FROM sessions WHERE hash = $1 AND user_id = $2`
 	oneSession    = `hash = $1`
 	otherSessions = `user_id = $1 AND hash <> $2`
 )

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"syscall"
 
 	"gatehouse/actors/oauth"
 )
@@ -39,11 +38,11 @@ func (s *Store) measure() volume {
 // that cannot be measured.
 func freeSpace(path string) int64 {
 	const much = math.MaxInt64 / 2
-	var stat syscall.Statfs_t
-	if err := syscall.Statfs(path, &stat); err != nil {
+	free, err := available(path)
+	if err != nil {
 		return much
 	}
-	return int64(min(much, uint64(stat.Bavail)*uint64(stat.Bsize)))
+	return int64(min(much, free))
 }
 
 // fileSize returns the size of a file, or 0 if there is none.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -135,7 +134,7 @@ func makePrivate(path string, log *slog.Logger) error {
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o077 == 0 {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&othersBits == 0 {
 			continue
 		}
 		if err == nil {
@@ -159,7 +158,7 @@ func checkName(path string) error {
 	if err != nil {
 		return fmt.Errorf("find database file: %w", err)
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+	if hasSeveralNames(info) {
 		return ErrLinked
 	}
 	return nil
@@ -173,8 +172,8 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock database file: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := tryLock(f); err != nil {
+		if errors.Is(err, errLocked) {
 			err = ErrInUse
 		}
 		return nil, errors.Join(fmt.Errorf("lock database file: %w", err), f.Close())

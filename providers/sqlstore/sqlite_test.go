@@ -1,7 +1,6 @@
 package sqlstore_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -15,10 +14,11 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 func sqlite(t *testing.T) (url, path string) {
-	path = filepath.Join(t.TempDir(), "gatehouse.db")
+	path = sqlitetest.File(t)
 	return "sqlite:" + path, path
 }
 
@@ -276,36 +276,5 @@ func TestFileModeAndSpecialCharacters(t *testing.T) {
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: got mode %o, want 600", filepath.Base(name), info.Mode().Perm())
 		}
-	}
-}
-
-func TestFullDisk(t *testing.T) {
-	url, _ := sqlite(t)
-	s := open(t, sqlstore.Config{URL: url})
-	kept := save()
-	if err := submit(t, s, kept); err != nil {
-		t.Fatal(err)
-	}
-	// SQLite takes the current number of pages instead of 1.
-	if err := sqlstore.Execute(t.Context(), s, "PRAGMA max_page_count = 1"); err != nil {
-		t.Fatal(err)
-	}
-	var full error
-	for range 1000 {
-		if full = submit(t, s, save()); full != nil {
-			break
-		}
-	}
-	if full == nil || !strings.Contains(full.Error(), "disk is full") {
-		t.Errorf("write to a full disk: got %v, want an error that says so", full)
-	}
-	if _, err := s.AuthorizationCode(context.Background(), kept.Code.Hash); err != nil {
-		t.Errorf("read from a full disk: got %v, want none", err)
-	}
-	if err := sqlstore.Execute(t.Context(), s, "PRAGMA max_page_count = 1000000"); err != nil {
-		t.Fatal(err)
-	}
-	if err := submit(t, s, save()); err != nil {
-		t.Errorf("write with free space again: got %v, want none", err)
 	}
 }

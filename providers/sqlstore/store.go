@@ -3,10 +3,10 @@
 // account.Store, audit.Store and partition.Store.
 //
 // One goroutine, the writer, executes all writes. It serves those who ask for them in turn, and the
-// writes of each in the order of submission. It takes the queued writes up to a limit, executes them
-// in one transaction, and ends them after the commit. So it waits for the
-// disk once for each batch, not once for each write. Decisions (is this code unused, is this
-// refresh token current) are conditions of an UPDATE, so that they are atomic across processes too.
+// writes of each in the order of submission. It takes the queued writes up to a limit, executes
+// them in one transaction, and ends them after the commit. So it waits for the disk once for each
+// batch, not once for each write. Decisions (is this code unused, is this refresh token current)
+// are conditions of an UPDATE, so that they are atomic across processes too.
 //
 // Times are stored in milliseconds and returned in UTC; a zero time stays zero. Text must be UTF-8
 // without NUL.

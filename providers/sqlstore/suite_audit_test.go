@@ -186,7 +186,7 @@ func (f *fixture) writes() []auditedWrite {
 		{"delete client", func(ctx context.Context) error {
 			return f.DeleteClient(ctx, f.client.ID)
 		}},
-		{"delete user", func(ctx context.Context) error { return f.DeleteUser(ctx, f.user.ID) }},
+		{"delete user", func(ctx context.Context) error { return f.DeleteUser(ctx, f.user.ID, [32]byte{}) }},
 	}
 }
 
@@ -288,7 +288,7 @@ func eventsOfRetriedBatch(t *testing.T, f *fixture) {
 func eventsOutliveUser(t *testing.T, f *fixture) {
 	want := audit.Event{Action: audit.AccountDeleted, Outcome: audit.OK,
 		Subject: audit.OfUser(f.user.ID)}
-	f.must(f.DeleteUser(audit.With(f.ctx, want), f.user.ID))
+	f.must(f.DeleteUser(audit.With(f.ctx, want), f.user.ID, [32]byte{}))
 	f.recorded("delete user", 0, want)
 }
 
@@ -362,7 +362,8 @@ func manyEventsCount(t *testing.T, f *fixture) {
 		for i := range audit.MaxRows + surplus {
 			ctx := audit.With(f.request(),
 				audit.Event{Action: audit.SignIn, Outcome: audit.Failed,
-					Subject: audit.OfUser(user.ID), Details: []string{fmt.Sprint(i), "all"}, Count: 2},
+					Subject: audit.OfUser(user.ID), Details: []string{fmt.Sprint(i), "all"}, Count: 2,
+					Target: fmt.Sprint("app ", i)}, // whom strangers choose
 				audit.Event{Action: audit.SignOut, Subject: audit.OfUser(user.ID)})
 			if i%2 == 0 {
 				ctx = audit.With(ctx, audit.Event{Action: audit.SignIn,

@@ -81,7 +81,7 @@ func eachKindOfChange(t *testing.T, f *fixture) {
 		}, []oauth.Change{{Keys: oauth.FormKeys}}},
 		{"delete client", func() error { return f.DeleteClient(f.ctx, f.client.ID) },
 			[]oauth.Change{client}},
-		{"delete user", func() error { return f.DeleteUser(f.ctx, f.user.ID) },
+		{"delete user", func() error { return f.DeleteUser(f.ctx, f.user.ID, [32]byte{}) },
 			[]oauth.Change{user}},
 	} {
 		before := f.lastChange()
@@ -107,7 +107,7 @@ func failedOperationsTellNone(t *testing.T, f *fixture) {
 	stale.Version++
 	unknown.ID = uuid.NewString()
 	for _, err := range []error{f.UpdateUser(f.ctx, &stale), f.UpdateClient(f.ctx, &unknown),
-		f.DeleteClient(f.ctx, unknown.ID), f.DeleteUser(f.ctx, 4711)} {
+		f.DeleteClient(f.ctx, unknown.ID), f.DeleteUser(f.ctx, 4711, [32]byte{})} {
 		if err == nil {
 			t.Error("got no error")
 		}

@@ -21,6 +21,7 @@ var clientTests = map[string]func(*testing.T, *fixture){
 	"UnknownClient":             unknownClient,
 	"ClientPages":               clientPages,
 	"DeleteClientRevokesTokens": deleteClient,
+	"ClientIDIsTakenAgain":      clientIDIsTakenAgain,
 }
 
 func (f *fixture) fullClient() *oauth.Client {
@@ -120,10 +121,28 @@ func clientUpdateConflict(t *testing.T, f *fixture) {
 func clientIDIsUnique(t *testing.T, f *fixture) {
 	again := f.fullClient()
 	again.ID = f.client.ID
-	if err := f.CreateClient(f.ctx, again); err == nil {
-		t.Error("second client with the id: got no error")
-	}
+	f.wantError("second client with the id", f.CreateClient(f.ctx, again), oauth.ErrClientIDTaken)
 	f.sameClient(f.client)
+}
+
+// clientIDIsTakenAgain creates a client with the id of one that was deleted.
+func clientIDIsTakenAgain(_ *testing.T, f *fixture) {
+	c := f.newCrowd()
+	gone := c.clients[1]
+	before, err := f.Client(f.ctx, gone.ID)
+	f.must(err)
+	f.must(f.DeleteClient(f.ctx, gone.ID))
+	again := f.fullClient()
+	again.ID = gone.ID
+	f.must(f.CreateClient(f.ctx, again))
+	if again.Epoch <= before.Epoch {
+		f.Errorf("got epoch %d, want one above %d", again.Epoch, before.Epoch)
+	}
+	f.sameClient(again)
+	_, err = f.RefreshToken(f.ctx, *c.family[0][1].Refresh)
+	f.wantError("refresh token", err, oauth.ErrNotFound)
+	_, err = f.Consent(f.ctx, f.user.ID, gone.ID)
+	f.wantError("consent", err, account.ErrNotFound)
 }
 
 func unknownClient(t *testing.T, f *fixture) {

@@ -394,8 +394,8 @@ func handNeedsEpoch(_ *testing.T, f *fixture) {
 	f.rowsAre("none", handed, err)
 }
 
-// handsInAnyOrder moves all partitions among three nodes and claims them concurrently, in any order.
-// No transaction may fail because it waits for another one.
+// handsInAnyOrder moves all partitions among three nodes and claims them concurrently, in any
+// order. No transaction may fail because it waits for another one.
 func handsInAnyOrder(t *testing.T, f *fixture) {
 	f.join(node(1), node(2), node(3))
 	_, err := f.Claim(f.ctx, nodeID(1), f.reading().Partitions)

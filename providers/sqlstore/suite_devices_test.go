@@ -178,7 +178,7 @@ func deviceEnds(t *testing.T, f *fixture) {
 	grant := f.grant(gone)
 	user := f.newUser()
 	grant.UserID = user.ID
-	f.must(f.DeleteUser(f.ctx, user.ID))
+	f.must(f.DeleteUser(f.ctx, user.ID, [32]byte{}))
 	f.must(f.SaveDeviceCode(f.ctx, gone))
 	f.wantError("deleted user", f.DecideDeviceCode(f.ctx, gone.Hash, grant, f.now),
 		oauth.ErrNotFound)

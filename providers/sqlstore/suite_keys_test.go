@@ -195,8 +195,8 @@ func orderOfKeys(t *testing.T, f *fixture) {
 	}
 }
 
-// signingKeys makes keys of one signing purpose after the first. Former ones refuse no rotation, but one that is not
-// in use yet does.
+// signingKeys makes keys of one signing purpose after the first. Former ones refuse no rotation,
+// but one that is not in use yet does.
 func signingKeys(t *testing.T, f *fixture) {
 	long := strings.Repeat("\x00a key pair", 200)
 	rotate := func(now, starts time.Time, private string) error {

@@ -225,7 +225,7 @@ func endsTellClients(_ *testing.T, f *fixture) {
 	}
 	f.user, f.client = f.newUser(), f.newListener()
 	a, b := f.enter(f.newSession(f.now)), f.enter(f.newSession(f.now))
-	f.must(f.DeleteUser(f.ctx, f.user.ID))
+	f.must(f.DeleteUser(f.ctx, f.user.ID, [32]byte{}))
 	f.told("deleted user", a, b)
 	f.client = silent
 	f.told("a client that wants none")

@@ -33,6 +33,18 @@ func resourceRoundTrip(t *testing.T, f *fixture) {
 	if err != nil || !reflect.DeepEqual(all, want) {
 		t.Errorf("got %+v, %v, want %+v", all, err, want)
 	}
+	named := want[1]
+	named.Name, named.Texts = "Notes", map[string]string{"x": "Read “your” notes"}
+	f.must(f.ReplaceResource(f.ctx, &want[1], &named))
+	named.Number = 0
+	another := named
+	another.URI = "https://c.example/"
+	f.must(f.CreateResource(f.ctx, &another))
+	if all, err = f.Resources(f.ctx); err != nil || len(all) != 3 ||
+		!reflect.DeepEqual(all[1].Texts, named.Texts) || all[1].Name != named.Name ||
+		!reflect.DeepEqual(all[2], another) {
+		t.Errorf("got %+v, %v, want names and texts", all, err)
+	}
 	again := oauth.Resource{URI: want[0].URI, Created: f.now}
 	f.wantError("the same URI", f.CreateResource(f.ctx, &again), oauth.ErrConflict)
 }

@@ -13,20 +13,13 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
-	"gatehouse/providers/sqlstore/pgtest"
-	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // TestConformance runs each test of the suite with an empty store of both databases. The files
 // suite_…_test.go have the tests.
 func TestConformance(t *testing.T) {
-	migrated := pgtest.Start(t)
-	if err := open(t, sqlstore.Config{URL: migrated}).Close(); err != nil {
-		t.Fatal(err)
-	}
-	for name, database := range map[string]func(testing.TB) string{"SQLite": sqlitetest.URL,
-		"PostgreSQL": func(tb testing.TB) string { return pgtest.Copy(tb, migrated) }} {
-		t.Run(name, func(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
 			for _, suite := range []map[string]func(*testing.T, *fixture){
 				codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests,
 				clientTests, userTests, sessionTests, challengeTests, guessTests, sweepTests,
@@ -37,7 +30,7 @@ func TestConformance(t *testing.T) {
 					t.Run(name, func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 						t.Cleanup(cancel)
-						store := open(t, sqlstore.Config{URL: database(t), SweepInterval: time.Hour,
+						store := open(t, sqlstore.Config{URL: d.make(t), SweepInterval: time.Hour,
 							AuditKeep: 400 * 24 * time.Hour})
 						f := &fixture{T: t, Store: store, ctx: ctx,
 							now: time.Now().UTC().Truncate(time.Millisecond)}

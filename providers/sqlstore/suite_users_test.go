@@ -163,7 +163,7 @@ func userIdentifiersAreUnique(t *testing.T, f *fixture) {
 
 func userIDsAreNeverReused(t *testing.T, f *fixture) {
 	first := f.newUser()
-	f.must(f.DeleteUser(f.ctx, first.ID))
+	f.must(f.DeleteUser(f.ctx, first.ID, [32]byte{}))
 	if second := f.newUser(); second.ID <= first.ID {
 		t.Errorf("after %d: got id %d", first.ID, second.ID)
 	}
@@ -173,7 +173,7 @@ func unknownUser(t *testing.T, f *fixture) {
 	for _, id := range []int64{0, -1, 4711, 1 << 60} {
 		_, err := f.User(f.ctx, id)
 		f.wantError(fmt.Sprintf("user %d", id), err, account.ErrNotFound)
-		f.wantError(fmt.Sprintf("delete user %d", id), f.DeleteUser(f.ctx, id), account.ErrNotFound)
+		f.wantError(fmt.Sprintf("delete user %d", id), f.DeleteUser(f.ctx, id, [32]byte{}), account.ErrNotFound)
 	}
 	for _, s := range []string{"", "nobody@example.org", "a\x00b", "\xff"} {
 		_, err := f.UserByEmail(f.ctx, s)
@@ -284,7 +284,7 @@ func deleteUser(t *testing.T, f *fixture) {
 	session := &account.Session{Hash: newHash(), UserID: c.users[0].ID,
 		Expires: f.now.Add(time.Hour)}
 	f.endedTokens(f.CreateSession(f.ctx, session))
-	f.must(f.DeleteUser(f.ctx, c.users[0].ID))
+	f.must(f.DeleteUser(f.ctx, c.users[0].ID, [32]byte{}))
 	_, err := f.User(f.ctx, c.users[0].ID)
 	f.wantError("user", err, account.ErrNotFound)
 	_, err = f.Session(f.ctx, session.Hash)
@@ -305,7 +305,7 @@ func deleteUserWithChallenges(t *testing.T, f *fixture) {
 	end := []*account.Challenge{f.newChallenge("ada@EXAMPLE.org"), f.newChallenge(u.Phone)}
 	f.user = u
 	end = append(end, f.newChallenge("new@example.org"))
-	f.must(f.DeleteUser(f.ctx, u.ID))
+	f.must(f.DeleteUser(f.ctx, u.ID, [32]byte{}))
 	for _, c := range keep {
 		f.sameChallenge(c, f.now.Add(account.SendInterval))
 	}

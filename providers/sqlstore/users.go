@@ -103,6 +103,7 @@ disabled = $17, created = $18, updated = $19, password_since = $21, email_since 
 phone_sign_in_since = $24, version = version + 1 WHERE id = $1 AND version = $20 RETURNING epoch`
 	deleteUserChallenges = `DELETE FROM challenges WHERE user_id = $1 AND user_id <> 0 OR lower(address) IN
 (SELECT email_key FROM users WHERE id = $1 UNION ALL SELECT phone FROM users WHERE id = $1 AND phone <> '')`
+	lockUser        = `UPDATE users SET version = version WHERE id = $1`
 	deleteUser      = `DELETE FROM users WHERE id = $1`
 	deleteUserCodes = `DELETE FROM authorization_codes
 WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1)`
@@ -255,8 +256,12 @@ func userValues(u *account.User) []any {
 }
 
 // DeleteUser implements account.Store. It returns ErrNotFound if there is no such user.
-func (s *Store) DeleteUser(ctx context.Context, id int64, notices ...account.Notice) error {
+func (s *Store) DeleteUser(ctx context.Context, id int64, session [32]byte,
+	notices ...account.Notice) error {
 	err := s.delete(ctx, func(b *batch) error {
+		if err := b.holdSession(id, session); err != nil {
+			return err
+		}
 		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
 			return err
 		}

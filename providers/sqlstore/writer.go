@@ -11,7 +11,8 @@ import (
 )
 
 // Submit implements oauth.Store. If op cannot be enqueued, Submit ends it with ErrBusy or ErrClosed
-// before it returns. In a full queue, it ends the newest operation of the longest line with ErrBusy.
+// before it returns. In a full queue, it ends the newest operation of the longest line with
+// ErrBusy.
 func (s *Store) Submit(op oauth.Operation) {
 	evicted, err := s.queue.push(op)
 	if err != nil {

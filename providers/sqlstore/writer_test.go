@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"sync"
@@ -184,4 +185,11 @@ func TestWriteThatHasBegunIsAwaited(t *testing.T) {
 			t.Errorf("got %v after %v, epoch %d, want none", err, time.Since(start), u.Epoch-before)
 		}
 	})
+}
+
+func endToken(client string) *oauth.Revoke {
+	var id oauth.TokenID
+	rand.Read(id[:])
+	return &oauth.Revoke{Token: &oauth.TokenEnd{ID: id, ClientID: client,
+		Expires: time.Now().Add(time.Hour)}}
 }

@@ -57,7 +57,7 @@ func BenchmarkRows(b *testing.B) {
 						b.Fatal(err)
 					}
 					_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Plan: plan, Source: source,
-						Layout: bulk.Layout{Kind: bulk.Commas, Column: "ip"}, Output: io.Discard, Workers: 1,
+						Layout: bulk.Layout{Kind: bulk.Commas, Columns: []string{"ip"}}, Output: io.Discard, Workers: 1,
 						MaxRows: 1 << 20, MaxErrors: -1})
 					if err != nil {
 						b.Fatal(err)

@@ -90,8 +90,9 @@ func (j job) run(t testing.TB, m *mmdb.Mapped) (string, bulk.Position, error) {
 
 func TestFormats(t *testing.T) {
 	m := files(t)
-	csv := bulk.Layout{Kind: bulk.Commas, Column: "ip"}
-	semicolons := bulk.Layout{Kind: bulk.Commas, Separator: ';', Column: "ip"}
+	csv := bulk.Layout{Kind: bulk.Commas, Columns: []string{"ip"}}
+	two := bulk.Layout{Kind: bulk.Commas, Columns: []string{"b", "A"}}
+	semicolons := bulk.Layout{Kind: bulk.Commas, Separator: ';', Columns: []string{"ip"}}
 	lines, objects := bulk.Layout{Kind: bulk.Lines}, bulk.Layout{Kind: bulk.Objects, Field: "a.ip"}
 	for name, c := range map[string]struct {
 		job
@@ -134,12 +135,20 @@ func TestFormats(t *testing.T) {
 			"\"a;b,c\";1.1.1.1;\"Australia, \"\"Oz\"\"\";;\r\n"},
 		"csv with semicolons as tsv": {job{"ip;b\n8.8.8.8;\"1;2\"\n", semicolons, bulk.TSV, "city", 0, 0},
 			"ip\tb\tcity\terror\n8.8.8.8\t1;2\tHonolulu\t\n"},
-		"tsv as csv": {job{"ip\tb\n8.8.8.8\t1;2\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.CSV,
+		"tsv as csv": {job{"ip\tb\n8.8.8.8\t1;2\n", bulk.Layout{Kind: bulk.Tabs, Columns: []string{"ip"}}, bulk.CSV,
 			"city", 0, 0}, "ip,b,city,error\n8.8.8.8,\"1;2\",Honolulu,\n"},
-		"csv without a header": {job{"", bulk.Layout{Kind: bulk.Commas, Column: "2"}, bulk.CSV, "city", 0, 0}, ""},
-		"no header": {job{"\xef\xbb\xbfa,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Column: "2", NoHeader: true},
+		"two columns": {job{"a,b,a_city\r\n8.8.8.8,1.1.1.1,x\r\n10.0.0.1\n9.9.9.9,8.8.8.8,,\n\"9,\n", two, bulk.CSV, "city,ip", 0, 2},
+			"a,b,a_city,b_city,b_ip,b_error,lookup_a_city,a_ip,a_error\r\n8.8.8.8,1.1.1.1,x,,1.1.1.1,,Honolulu,8.8.8.8,\r\n" +
+				"10.0.0.1,,,,,invalid_row,,,invalid_query\n9.9.9.9,8.8.8.8,,,,,invalid_row,,,invalid_row\n" +
+				"\"\"\"9,\",,,,,invalid_row,,,invalid_row\n"},
+		"two columns as ndjson": {job{"a,b\n8.8.8.8,1.1.1.1\n", two, bulk.NDJSON, "country=from", 0, 0},
+			`{"a":"8.8.8.8","b":"1.1.1.1","lookup":{"b":{"from":"Australia, \"Oz\""},"a":{"from":"United States"}}}` + "\n"},
+		"two columns with one name": {job{"a,a\n8.8.8.8,1.1.1.1\n", bulk.Layout{Kind: bulk.Commas, Columns: []string{"a", "2"}},
+			bulk.CSV, "city", 0, 0}, "a,a,1_city,1_error,2_city,2_error\n8.8.8.8,1.1.1.1,Honolulu,,,\n"},
+		"csv without a header": {job{"", bulk.Layout{Kind: bulk.Commas, Columns: []string{"2"}}, bulk.CSV, "city", 0, 0}, ""},
+		"no header": {job{"\xef\xbb\xbfa,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Columns: []string{"2"}, NoHeader: true},
 			bulk.CSV, "city", 0, 0}, "\xef\xbb\xbfa,8.8.8.8,Honolulu,\n"},
-		"tsv": {job{"IP\tb\n8.8.8.8\t\"x\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.TSV,
+		"tsv": {job{"IP\tb\n8.8.8.8\t\"x\n", bulk.Layout{Kind: bulk.Tabs, Columns: []string{"ip"}}, bulk.TSV,
 			"city", 0, 0}, "IP\tb\tcity\terror\n8.8.8.8\t\"x\tHonolulu\t\n"},
 		"objects": {job{`{"a":{"ip":"8.8.8.8"},"n":1.50}` + "\n{}\nno\n" + `{"lookup":1,"a":{"ip":"1.1.1.1"}}`,
 			objects, bulk.NDJSON, "countryCode", 0, 0},
@@ -193,10 +202,11 @@ func TestNewPlanRefusesUnknownFields(t *testing.T) {
 func TestHeaderErrors(t *testing.T) {
 	m := files(t)
 	for _, layout := range []bulk.Layout{
-		{Kind: bulk.Commas, Column: "addr"}, {Kind: bulk.Commas, Column: "3"},
-		{Kind: bulk.Commas, Column: "0"}, {Kind: bulk.Commas},
-		{Kind: bulk.Commas, Column: "ip", NoHeader: true},
-		{Kind: bulk.Commas, Column: "0", NoHeader: true},
+		{Kind: bulk.Commas, Columns: []string{"addr"}}, {Kind: bulk.Commas, Columns: []string{"3"}},
+		{Kind: bulk.Commas, Columns: []string{"ip", "2"}},
+		{Kind: bulk.Commas, Columns: []string{"0"}}, {Kind: bulk.Commas},
+		{Kind: bulk.Commas, Columns: []string{"ip"}, NoHeader: true},
+		{Kind: bulk.Commas, Columns: []string{"0"}, NoHeader: true},
 	} {
 		_, _, err := job{input: "id,ip\n1,8.8.8.8\n", layout: layout, format: bulk.CSV}.run(t, m)
 		var header *bulk.HeaderError
@@ -218,6 +228,18 @@ func TestMaxErrorsEndsBehindTheRow(t *testing.T) {
 			end.Input != 43 {
 			t.Errorf("%d rows a chunk: got error %v, %+v and\n%s\nwant\n%s", rows, err, end, got, want)
 		}
+	}
+}
+
+// TestMaxErrorsOfTwoColumns counts a row once, and looks at all of its columns.
+func TestMaxErrorsOfTwoColumns(t *testing.T) {
+	m := files(t)
+	layout := bulk.Layout{Kind: bulk.Commas, Columns: []string{"1", "2"}, NoHeader: true}
+	got, end, err := job{input: "8.8.8.8,9.9.9.9\nx,y\n10.0.0.1,9.9.9.9\n8.8.8.8,z\n8.8.8.8,8.8.8.8\n", layout: layout,
+		format: bulk.CSV, fields: "city", max: 1}.run(t, m)
+	if !errors.Is(err, bulk.ErrTooManyErrors) || end.Rows != 4 || end.Failed != 3 || end.Unknown != 1 ||
+		!strings.HasSuffix(got, "\n8.8.8.8,z,Honolulu,,,invalid_query\n") {
+		t.Errorf("got error %v, %+v and\n%s\nwant 4 rows, 3 failed, 1 unknown", err, end, got)
 	}
 }
 
@@ -249,7 +271,7 @@ func TestLongRows(t *testing.T) {
 		"line": {job{long + "\n8.8.8.8\n" + long, bulk.Layout{Kind: bulk.Lines}, bulk.CSV, "city", 0, 0},
 			"query,city,error\n,,invalid_row\n8.8.8.8,Honolulu,\n,,invalid_row\n"},
 		"quoted cell": {job{"ip,b\n8.8.8.8,\"" + strings.Repeat("x\n", 600<<10) + "\"\n8.8.8.8,c\n",
-			bulk.Layout{Kind: bulk.Commas, Column: "ip"}, bulk.CSV, "city", 0, 0}, ""},
+			bulk.Layout{Kind: bulk.Commas, Columns: []string{"ip"}}, bulk.CSV, "city", 0, 0}, ""},
 	} {
 		got, end, err := c.job.run(t, m)
 		if err != nil || c.want != "" && got != c.want || !strings.Contains(got, "8.8.8.8") || end.Failed < 1 {
@@ -448,8 +470,8 @@ func (s *numbered) Answer(ctx context.Context, number int64, queries []geo.Query
 	return s.Files.Answer(ctx, number, queries, answers)
 }
 
-// TestSourceKnowsTheOrder expects that queries have smaller numbers than those behind them, whichever
-// worker is the first to ask.
+// TestSourceKnowsTheOrder expects that queries have smaller numbers than those behind them,
+// whichever worker is the first to ask.
 func TestSourceKnowsTheOrder(t *testing.T) {
 	m := files(t)
 	var input strings.Builder

@@ -23,7 +23,7 @@ func FuzzCSV(f *testing.F) {
 		if strings.ContainsAny(input, "\r\t\v\f\x00\u0085\u00a0\ufeff") || !utf8.ValidString(input) || len(input) < 4 {
 			return
 		}
-		layout := bulk.Layout{Kind: bulk.Commas, Column: "1", NoHeader: true}
+		layout := bulk.Layout{Kind: bulk.Commas, Columns: []string{"1"}, NoHeader: true}
 		got, end, err := job{input: input, layout: layout, format: bulk.NDJSON, fields: "city"}.run(t, m)
 		if err != nil {
 			return // such as a wrong compressed file

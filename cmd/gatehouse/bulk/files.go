@@ -80,8 +80,8 @@ func (s *Files) Answer(ctx context.Context, _ int64, queries []geo.Query,
 	return misses, nil
 }
 
-// faultOf returns the error of a panic that was recovered: a file became shorter after it was mapped.
-// It panics with any other value.
+// faultOf returns the error of a panic that was recovered: a file became shorter after it was
+// mapped. It panics with any other value.
 func faultOf(value any) error {
 	if value == nil {
 		return nil

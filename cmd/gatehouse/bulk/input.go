@@ -44,7 +44,7 @@ var foreign = []struct{ magic, problem string }{
 	{"PK\x03\x04", "the input is a ZIP archive or a workbook: extract a file, or save it as CSV"},
 	{"BZh91AY&SY", "the input is compressed by bzip2: decompress it, as bzcat does"},
 	{"\xfd7zXZ\x00", "the input is compressed by xz: decompress it, as xzcat does"},
-	{"PAR1\x15", "the input is Parquet: export it as CSV or as JSON lines"},
+	{"PAR1\x15", "the input is Parquet: make it CSV, as duckdb -csv -c \"FROM 'FILE'\" does"},
 }
 
 // counter counts the bytes read.

@@ -30,16 +30,20 @@ const (
 // Layout says where the rows of an input have their queries.
 type Layout struct {
 	Kind      Kind
-	Separator byte   // of the cells of CSV; 0 = a comma
-	Column    string // name or number, from 1; "" = the only one
-	NoHeader  bool   // the first row of CSV or TSV is data; other inputs get no header written
-	KeepLines bool   // each row of a text has its line as a field
-	Field     string // path of the field of an object, with dots, or its name
+	Separator byte     // of the cells of CSV; 0 = a comma
+	Columns   []string // names or numbers, from 1; none = the only one
+	NoHeader  bool     // the first row of CSV or TSV is data; other inputs get no header written
+	KeepLines bool     // each row of a text has its line as a field
+	Field     string   // path of the field of an object, with dots, or its name
 
-	names  []string // of the columns, from the header; nil = none
-	column int      // index
-	path   []string
+	names   []string // of the columns, from the header; nil = none
+	columns []int    // indexes of Columns
+	labels  []string // of Columns, which tell their answers apart; nil = there is one answer a row
+	path    []string
 }
+
+// answers returns how many lookups each row has.
+func (l *Layout) answers() int { return max(1, len(l.labels)) }
 
 // comma returns what separates cells; 0 = there are none.
 func (l *Layout) comma() byte {
@@ -60,23 +64,19 @@ func (l *Layout) quotes() byte {
 	return 0
 }
 
-// A HeaderError says that the column of the queries is not known.
+// A HeaderError says that a column of the queries is not known.
 type HeaderError struct{ message string }
 
 func (e *HeaderError) Error() string { return e.message }
 
-// begin reads the header, and finds the column and the field.
+// begin reads the header, and finds the columns and the field.
 func (l *Layout) begin(s *splitter) (header []byte, err error) {
 	l.path = strings.Split(l.Field, ".")
 	if l.comma() == 0 {
 		return nil, nil
 	}
 	if l.NoHeader {
-		l.column, err = strconv.Atoi(l.Column)
-		if l.column--; err != nil || l.column < 0 {
-			return nil, &HeaderError{"without a header, the column is a number from 1"}
-		}
-		return nil, nil
+		return nil, l.find()
 	}
 	var c chunk
 	rows := s.maxRows
@@ -98,27 +98,70 @@ func (l *Layout) begin(s *splitter) (header []byte, err error) {
 	return header, l.find()
 }
 
-// find finds the column by its name, or else by its number.
+// find finds the columns.
 func (l *Layout) find() error {
-	l.column = -1
-	for i, name := range l.names {
-		if name == l.Column || l.column < 0 && strings.EqualFold(strings.TrimSpace(name), l.Column) {
-			l.column = i
-			if name == l.Column {
-				return nil
-			}
+	l.columns, l.labels = nil, nil
+	for _, column := range l.Columns {
+		i, err := l.index(column)
+		if err != nil {
+			return err
 		}
+		if slices.Contains(l.columns, i) {
+			return &HeaderError{fmt.Sprintf("%q is a column that is given already", column)}
+		}
+		l.columns = append(l.columns, i)
 	}
-	if n, err := strconv.Atoi(l.Column); l.column < 0 && err == nil && 0 < n && n <= len(l.names) {
-		l.column = n - 1
-	}
-	if l.Column == "" && len(l.names) == 1 {
-		l.column = 0
-	}
-	if l.column < 0 {
-		return &HeaderError{"the columns are " + strings.Join(l.names, ", ")}
+	switch {
+	case len(l.Columns) == 0 && len(l.names) == 1:
+		l.columns = []int{0}
+	case len(l.Columns) == 0:
+		return l.unknown("")
+	case len(l.Columns) > 1:
+		l.label()
 	}
 	return nil
+}
+
+// index returns the index of a column by its name, or else by its number.
+func (l *Layout) index(column string) (int, error) {
+	if i := slices.Index(l.names, column); i >= 0 {
+		return i, nil
+	}
+	for i, name := range l.names {
+		if strings.EqualFold(strings.TrimSpace(name), column) {
+			return i, nil
+		}
+	}
+	n, err := strconv.Atoi(column)
+	if err != nil || n < 1 || n > len(l.names) && !l.NoHeader {
+		return 0, l.unknown(column)
+	}
+	return n - 1, nil
+}
+
+func (l *Layout) unknown(column string) error {
+	if l.NoHeader {
+		return &HeaderError{fmt.Sprintf("%q: without a header, the column is a number from 1", column)}
+	}
+	return &HeaderError{fmt.Sprintf("%q: the columns are %s", column, strings.Join(l.names, ", "))}
+}
+
+// label sets the labels of the columns: their names, or their numbers if two have one name.
+func (l *Layout) label() {
+	for _, i := range l.columns {
+		label := strconv.Itoa(i + 1)
+		if i < len(l.names) && l.names[i] != "" {
+			label = l.names[i]
+		}
+		l.labels = append(l.labels, label)
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(l.labels)))
+	if len(names) == len(l.labels) {
+		return
+	}
+	for k, i := range l.columns {
+		l.labels[k] = strconv.Itoa(i + 1)
+	}
 }
 
 // cells goes through the cells of a row.
@@ -183,8 +226,8 @@ func (c cells) count() int {
 	return n
 }
 
-// lookup is the lookup of one query, and becomes one row of the output. A row of a text may have
-// several.
+// lookup is the lookup of one query. Those of a row with several columns stand one after the other,
+// as many for each row. Others become a row of the output each; a row of a text may have several.
 type lookup struct {
 	in      int    // number of the row in the chunk
 	row     []byte // as it is written again; nil for lines and texts
@@ -210,7 +253,7 @@ func (r *reader) lookups(dst []lookup, c *chunk) []lookup {
 	for i := range c.ends {
 		row := c.row(i)
 		if p := c.bad[i]; p != nil {
-			dst = append(dst, r.unreadable(i, row, p))
+			dst = r.repeated(dst, r.unreadable(i, row, p))
 			continue
 		}
 		if len(bytes.TrimSpace(row)) == 0 {
@@ -227,8 +270,16 @@ func (r *reader) lookups(dst []lookup, c *chunk) []lookup {
 		case Objects:
 			dst = append(dst, r.object(i, row))
 		default:
-			dst = append(dst, r.delimited(i, row))
+			dst = r.delimited(dst, i, row)
 		}
+	}
+	return dst
+}
+
+// repeated appends a lookup for each answer that a row has.
+func (r *reader) repeated(dst []lookup, l lookup) []lookup {
+	for range r.answers() {
+		dst = append(dst, l)
 	}
 	return dst
 }
@@ -245,25 +296,38 @@ func (r *reader) unreadable(i int, row []byte, p *problem) lookup {
 	return l
 }
 
-func (r *reader) delimited(i int, row []byte) lookup {
+func (r *reader) delimited(dst []lookup, i int, row []byte) []lookup {
 	l := lookup{in: i, row: row}
-	all := r.cellsOf(row)
 	if r.names != nil {
+		all := r.cellsOf(row)
 		n := all.count()
 		if n > len(r.names) {
 			l.record = r.plan.failure(*badCells)
-			return l
+			return r.repeated(dst, l)
 		}
 		l.missing = len(r.names) - n
 	}
-	for range r.column + 1 {
+	for _, column := range r.columns {
+		one := l
+		if cell, ok := r.cell(row, column); ok {
+			one.query = cell
+		} else {
+			one.record = r.plan.failure(*noColumn)
+		}
+		dst = append(dst, one)
+	}
+	return dst
+}
+
+// cell returns the text of a cell of a row, by its index.
+func (r *reader) cell(row []byte, column int) (text []byte, ok bool) {
+	all := r.cellsOf(row)
+	for range column + 1 {
 		if !all.next() {
-			l.record = r.plan.failure(*noColumn)
-			return l
+			return nil, false
 		}
 	}
-	l.query = all.text()
-	return l
+	return all.text(), true
 }
 
 // result is the member of an object that has the answer.
@@ -335,10 +399,16 @@ func (w *writer) header(dst, header []byte) []byte {
 	for _, name := range w.names {
 		taken[name] = true
 	}
-	for _, f := range w.plan.fields {
-		dst = w.name(append(dst, w.outComma()), taken, f.name)
+	for i := range w.answers() {
+		prefix := ""
+		if w.labels != nil {
+			prefix = w.labels[i] + "_"
+		}
+		for _, f := range w.plan.fields {
+			dst = w.name(append(dst, w.outComma()), taken, prefix+f.name)
+		}
+		dst = w.name(append(dst, w.outComma()), taken, prefix+"error")
 	}
-	dst = w.name(append(dst, w.outComma()), taken, "error")
 	return append(w.withoutComma(dst, from), lineEnd(header)...)
 }
 
@@ -368,13 +438,14 @@ func lineEnd(row []byte) string {
 	return "\n"
 }
 
-// row appends a row of the output.
-func (w *writer) row(dst []byte, l *lookup, a Answer) []byte {
+// row appends a row of the output. all are the lookups of the row.
+func (w *writer) row(dst []byte, all []lookup, answer func(*lookup) Answer) []byte {
+	l := &all[0]
 	if w.plan.format.isJSON() {
 		if w.plan.format == JSON {
 			dst = append(dst, ",\n"...)
 		}
-		dst = w.object(dst, l, a)
+		dst = w.object(dst, all, answer)
 		if w.plan.format == NDJSON {
 			dst = append(dst, '\n')
 		}
@@ -387,7 +458,9 @@ func (w *writer) row(dst []byte, l *lookup, a Answer) []byte {
 	if w.KeepLines {
 		dst = w.plan.appendCell(append(dst, w.outComma()), view(l.line))
 	}
-	dst = w.plan.appendCells(dst, w.outComma(), l.query, a)
+	for i := range all {
+		dst = w.plan.appendCells(dst, w.outComma(), all[i].query, answer(&all[i]))
+	}
 	return append(w.withoutComma(dst, from), lineEnd(l.row)...)
 }
 
@@ -423,8 +496,9 @@ func (w *writer) cells(dst, row []byte, missing int) []byte {
 	return dst
 }
 
-// object appends the row as an object with the answer.
-func (w *writer) object(dst []byte, l *lookup, a Answer) []byte {
+// object appends the row as an object with the answer, or with one for each column.
+func (w *writer) object(dst []byte, lookups []lookup, answer func(*lookup) Answer) []byte {
+	l := &lookups[0]
 	switch {
 	case w.Kind == Objects:
 		dst = append(dst, bytes.TrimSpace(l.row[:len(l.row)-1])...)
@@ -445,11 +519,22 @@ func (w *writer) object(dst []byte, l *lookup, a Answer) []byte {
 	case w.KeepLines:
 		dst = geo.AppendQuoted(append(dst, `{"line":`...), view(l.line))
 	default:
-		return w.plan.appendObject(dst, l.query, a)
+		return w.plan.appendObject(dst, l.query, answer(l))
 	}
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
 	}
 	dst = append(geo.AppendQuoted(dst, result), ':')
-	return append(w.plan.appendObject(dst, l.query, a), '}')
+	if w.labels == nil {
+		return append(w.plan.appendObject(dst, l.query, answer(l)), '}')
+	}
+	for i := range lookups {
+		comma := byte(',')
+		if i == 0 {
+			comma = '{'
+		}
+		dst = append(geo.AppendQuoted(append(dst, comma), w.labels[i]), ':')
+		dst = w.plan.appendObject(dst, lookups[i].query, answer(&lookups[i]))
+	}
+	return append(dst, "}}"...)
 }

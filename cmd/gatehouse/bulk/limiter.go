@@ -97,8 +97,9 @@ func (l *limiter) succeed() {
 
 // fail ends a request that began at a time and must be repeated, at the earliest after wait; 0 =
 // the server did not say when. partly says that a part of it succeeded. Failures of requests that
-// began before the limit was last halved count as one. It returns for how long all have failed. That
-// begins with a failure, not with the last success: this process may have been stopped in between.
+// began before the limit was last halved count as one. It returns for how long all have failed.
+// That begins with a failure, not with the last success: this process may have been stopped in
+// between.
 func (l *limiter) fail(began time.Time, wait time.Duration, partly bool) (failing time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 )
 
 // members are the members of a result by their paths in JSON. They save most of the time that a
-// record of a file takes. A member that is missing here is read from the JSON. They return nil for what
-// the file does not have.
+// record of a file takes. A member that is missing here is read from the JSON. They return nil for
+// what the file does not have.
 var members = map[string]func(*geo.Result) any{
 	"location.continent":        func(r *geo.Result) any { return &r.Location.Continent },
 	"location.country":          func(r *geo.Result) any { return &r.Location.Country },
@@ -51,8 +51,8 @@ func knownIf(known bool, value any) any {
 	return value
 }
 
-// forget sets to null what the source of a result does not have. A flag of a file that is not set is
-// unknown, unless "data" has the fact behind it.
+// forget sets to null what the source of a result does not have. A flag of a file that is not set
+// is unknown, unless "data" has the fact behind it.
 func forget(v *fastjson.Value) {
 	unset := fastjson.MustParse("null")
 	for _, group := range []string{"location", "network"} {

@@ -141,9 +141,9 @@ func paths() (all map[string][]string, groups map[string][]string) {
 }
 
 // NewPlan returns the plan for fields by name, by path such as data.prefix, or by the name of an
-// object, which stands for its members. A name such as country=from writes the field with another name.
-// Without names, JSON has the whole answer, and other formats
-// have the standard fields. The query comes first if the output lacks the rows of the input.
+// object, which stands for its members. A name such as country=from writes the field with another
+// name. Without names, JSON has the whole answer, and other formats have the standard fields. The
+// query comes first if the output lacks the rows of the input.
 func NewPlan(format Format, names []string, input Kind) (*Plan, error) {
 	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
 	if len(names) == 0 && !p.whole {

@@ -24,8 +24,11 @@ var (
 // problemOf returns the problem of an error of a query.
 func problemOf(err *geo.Error) problem {
 	message := "The provider cannot be reached at the moment."
-	if err.Code == geo.CodeInvalidQuery {
+	switch {
+	case err.Code == geo.CodeInvalidQuery:
 		message = err.Reason.Message()
+	case err.Damaged:
+		message = geo.DamagedMessage
 	}
 	return problem{string(err.Code), string(err.Reason), message}
 }

@@ -58,8 +58,8 @@ var inAddress, inWord = func() (address, word [256]bool) {
 }()
 
 // extract appends every address in a text. An IPv4 address may have a port, and an IPv6 address may
-// stand in brackets. Times such as 10:15:00 and versions such as 1.2.3 are no addresses, and neither
-// are those of browsers, such as Chrome/119.0.0.0.
+// stand in brackets. Times such as 10:15:00 and versions such as 1.2.3 are no addresses, and
+// neither are those of browsers, such as Chrome/119.0.0.0.
 func extract(dst [][]byte, text []byte) [][]byte {
 	for i := 0; i < len(text); {
 		if !inAddress[text[i]] {

@@ -37,7 +37,7 @@ func (d *disk) Write(p []byte) (int, error) {
 func TestRunGoesOn(t *testing.T) {
 	m := files(t)
 	const mark = "\ufeff"
-	lines, csv := bulk.Layout{Kind: bulk.Lines}, bulk.Layout{Kind: bulk.Commas, Column: "ip"}
+	lines, csv := bulk.Layout{Kind: bulk.Lines}, bulk.Layout{Kind: bulk.Commas, Columns: []string{"ip"}}
 	for name, j := range map[string]job{
 		"lines": {input: mark + "8.8.8.8\n\nx\n" + strings.Repeat("y", 2<<20) + "\n1.1.1.1\n8.8.8.9",
 			layout: lines, format: bulk.JSON},

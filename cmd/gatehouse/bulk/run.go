@@ -309,23 +309,15 @@ func (r *run) render(j *job) {
 	j.out, j.errors = j.out[:0], j.errors[:0]
 	var sum extent
 	before := 0 // errors at the last row of the input that had one
-	for i := range j.lookups {
-		l := &j.lookups[i]
-		a := j.answer(l)
+	n, answer := r.Layout.answers(), j.answer
+	for i := 0; i < len(j.lookups); i += n {
+		row := j.lookups[i : i+n]
 		if r.Plan.summary == nil {
-			j.out = w.row(j.out, l, a)
+			j.out = w.row(j.out, row, answer)
 		}
-		switch {
-		case a.Record.unknown:
-			sum.unknown++
-		case a.Record.failed:
-			sum.failed++
-			if !a.Record.special {
-				sum.errors++
-			}
-		}
-		sum.in, sum.rows, sum.out = l.in, i+1, len(j.out)
-		last := i+1 == len(j.lookups) || j.lookups[i+1].in != l.in
+		j.count(&sum, row)
+		sum.in, sum.rows, sum.out = row[0].in, sum.rows+1, len(j.out)
+		last := i+n == len(j.lookups) || j.lookups[i+n].in != sum.in
 		if last && sum.errors > before {
 			j.errors = append(j.errors, sum)
 			before = sum.errors
@@ -333,6 +325,26 @@ func (r *run) render(j *job) {
 	}
 	j.all = sum
 	j.all.in = len(j.ends) - 1
+}
+
+// count counts a row, which has failed if one of its lookups has.
+func (j *job) count(sum *extent, row []lookup) {
+	var failed, unknown, mistaken bool
+	for i := range row {
+		record := j.answer(&row[i]).Record
+		unknown = unknown || record.unknown
+		failed = failed || record.failed && !record.unknown
+		mistaken = mistaken || record.failed && !record.unknown && !record.special
+	}
+	switch {
+	case failed:
+		sum.failed++
+	case unknown:
+		sum.unknown++
+	}
+	if mistaken {
+		sum.errors++
+	}
 }
 
 // part returns what to write of a chunk: all of it, or up to the row that is one error too many.
@@ -363,7 +375,7 @@ func (r *run) finish(j *job) error {
 		return err
 	}
 	if r.Plan.summary != nil {
-		for i := range j.lookups[:part.rows] {
+		for i := range j.lookups[:part.rows*r.Layout.answers()] {
 			r.Plan.summary.add(j.answer(&j.lookups[i]))
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// MaxBatch is how many queries a request to a server has at most. A Config with a Server has as many
-// MaxRows.
+// MaxBatch is how many queries a request to a server has at most. A Config with a Server has as
+// many MaxRows.
 const MaxBatch = 500
 
 const (

@@ -232,8 +232,8 @@ func TestOutageOfProvider(t *testing.T) {
 	}
 }
 
-// TestStoppedProcess has a request that ends long after the last success, as it does when the process
-// was stopped for a while. That is the first failure, not an outage.
+// TestStoppedProcess has a request that ends long after the last success, as it does when the
+// process was stopped for a while. That is the first failure, not an outage.
 func TestStoppedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{serve: ok, stopped: time.Hour}

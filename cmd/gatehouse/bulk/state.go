@@ -69,11 +69,10 @@ const (
 
 // Lock locks a regular file until it is closed. It returns an error if another command has the lock.
 func Lock(f *os.File, what string) error {
-	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-	case err == nil, errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.ENOTSUP),
-		errors.Is(err, syscall.ENOSYS): // a file system without locks
-		return nil
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	switch err := lock(f); {
+	case err == nil, errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK):
+		return nil // a file system without locks
+	case errors.Is(err, errLocked):
 		return fmt.Errorf("another command writes to the %s %s: wait for its end, or name another file",
 			what, f.Name())
 	default:
@@ -426,9 +425,5 @@ func (s *State) write() (err error) {
 	}
 	old := s.lock
 	s.lock = f
-	folder, err := os.Open(filepath.Dir(s.path))
-	if err != nil {
-		return errors.Join(err, old.Close())
-	}
-	return errors.Join(old.Close(), folder.Sync(), folder.Close())
+	return errors.Join(old.Close(), syncFolder(filepath.Dir(s.path)))
 }

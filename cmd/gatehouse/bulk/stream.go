@@ -118,8 +118,12 @@ func (s *Server) readLine(lines *bufio.Scanner, parser *fastjson.Parser, q *ques
 	if err != nil || !fits(q.query, item) {
 		return errGarbled
 	}
-	switch code := geo.Code(item.GetStringBytes("error")); code {
+	code := geo.Code(item.GetStringBytes("error"))
+	switch code {
 	case geo.CodeRateLimited, geo.CodeOverloaded, geo.CodeProviderUnreachable:
+		if code == geo.CodeProviderUnreachable && !item.Exists("retry_after") {
+			break // a damaged record
+		}
 		after := time.Duration(max(0, min(item.GetInt("retry_after"), 3600))) * time.Second
 		if r.wait == 0 || after > 0 && after < r.wait {
 			r.wait = after

@@ -2,7 +2,6 @@ package stacktest_test
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -40,7 +39,7 @@ func (b *browser) once(method, target string, form url.Values) (status int, to s
 
 // TestConsentFormWorksOnce sends one consent form many times at once, to two servers.
 func TestConsentFormWorksOnce(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	here, there := server(t, database), server(t, database)
 	u := here.person()
 	for range 4 {
@@ -72,7 +71,7 @@ func TestConsentFormWorksOnce(t *testing.T) {
 
 // TestSignInCountsOnce uses one sign-in for prompt=login at two servers.
 func TestSignInCountsOnce(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	here, there := server(t, database), server(t, database)
 	c, u, b := here.client(), here.person(), here.browser()
 	b.consented(c, u)
@@ -156,29 +155,6 @@ func TestParallelTabsWithPromptLogin(t *testing.T) {
 	b.send(consent, "decision", "allow").code()
 }
 
-// TestRepeatedRefreshIsLimited repeats an old refresh token within the grace period.
-func TestRepeatedRefreshIsLimited(t *testing.T) {
-	r := &row{stacktest.NewIdentity(t), t, ""}
-	c, u := r.client(), r.user()
-	first := r.issue(c, u, oauth.ViewUser)
-	live := []pair{r.token(renewal(c, first.refresh)...).tokens(t)}
-	for range oauth.MaxRepeats {
-		live = append(live, r.token(renewal(c, first.refresh)...).tokens(t))
-	}
-	for range 20 {
-		refused := r.token(renewal(c, first.refresh)...)
-		refused.fails(t, 429, "temporarily_unavailable")
-		if got := refused.header.Get("Retry-After"); got != "1" {
-			t.Errorf("got Retry-After %q, want 1", got)
-		}
-	}
-	for _, p := range live {
-		r.profile(p.access).object(t, 200)
-	}
-	r.token(renewal(c, live[1].refresh)...).tokens(t)
-	r.token(renewal(c, live[2].refresh)...).tokens(t) // in a parallel request
-}
-
 // slowAccounts is a store of accounts that holds up the consents of one user.
 type slowAccounts struct {
 	account.Store
@@ -231,46 +207,4 @@ func TestChangesDelayNoOtherUser(t *testing.T) {
 	}
 	close(slow.free)
 	ended.Wait()
-}
-
-// TestEndsOfOneUserAreLimited has one user end more tokens at two clients than are kept. Each further
-// end takes effect, takes no memory and touches nobody else.
-func TestEndsOfOneUserAreLimited(t *testing.T) {
-	r := &row{stacktest.NewIdentity(t), t, ""}
-	c, u := r.client(), r.user()
-	mine, theirs := r.issue(c, u, oauth.ViewUser), r.issue(c, r.user(), oauth.ViewUser)
-	elsewhere := r.client()
-	other := r.issue(elsewhere, u, oauth.ViewUser)
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			for i := range oauth.MaxUserEnds / 20 {
-				end := &oauth.TokenEnd{ClientID: []string{c.ID, elsewhere.ID}[i%2], UserID: u.ID, Expires: time.Now().Add(time.Hour)}
-				rand.Read(end.ID[:])
-				if err := r.Tokens.RevokeAll(t.Context(), &oauth.Revoke{Token: end}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	r.profile(mine.access).object(t, 200)
-	for range 3 {
-		tokens := r.issue(c, u, oauth.ViewUser)
-		r.profile(tokens.access).object(t, 200)
-		for range 2 {
-			r.post("/oauth/revoke", clientForm(c, "token", tokens.refresh)).is(t, 200)
-		}
-		r.profile(tokens.access).invalid(t)
-		r.token(renewal(c, tokens.refresh)...).fails(t, 400, "invalid_grant")
-		revoked := r.issue(c, u, oauth.ViewUser)
-		r.post("/oauth/revoke", clientForm(c, "token", revoked.access)).is(t, 200)
-		r.profile(revoked.access).invalid(t)
-	}
-	if got := r.gauge("gatehouse_revocations_held"); got != oauth.MaxUserEnds {
-		t.Errorf("got %v ends in memory, want %d", got, oauth.MaxUserEnds)
-	}
-	r.profile(theirs.access).object(t, 200)
-	r.profile(other.access).invalid(t)
-	r.profile(r.token(renewal(elsewhere, other.refresh)...).tokens(t).access).object(t, 200)
 }

@@ -1,17 +1,10 @@
 package stacktest_test
 
 import (
-	"database/sql"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +14,6 @@ import (
 	"gatehouse/actors/token"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
-	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
@@ -136,7 +128,7 @@ func (a reply) is(t *testing.T, status int) {
 // TestEndsReachAllProcesses ends a token in each way at one service, while another has it in use. A
 // third one starts afterwards.
 func TestEndsReachAllProcesses(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	noGrace := func(c *stack.Config) { c.Identity.Lifetimes.RefreshGrace = 0 }
 	here, there := server(t, database, noGrace), server(t, database, noGrace)
 	other := here.issue(here.client(), here.person(), oauth.ViewUser).access
@@ -182,7 +174,7 @@ func TestEndsReachAllProcesses(t *testing.T) {
 func TestEndsReachProcessWithAnotherClock(t *testing.T) {
 	for _, ahead := range []time.Duration{2 * time.Second, -2 * time.Second} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
-			database := pgtest.Start(t)
+			database := pgtest.Migrated(t)
 			// One clock is moved for single calls, so the service may not take that for an outage.
 			here := server(t, database, func(c *stack.Config) { c.Identity.Stale = 10 * time.Second })
 			there := server(t, database)
@@ -206,59 +198,10 @@ func TestEndsReachProcessWithAnotherClock(t *testing.T) {
 	}
 }
 
-// TestEndsWithManyInForce has another process store 100,000 revocations while a service runs. A
-// second one starts with them.
-func TestEndsWithManyInForce(t *testing.T) {
-	database := pgtest.Start(t)
-	first := server(t, database)
-	c, expires := first.client(), time.Now().Add(time.Hour).UnixMilli()
-	db, err := sql.Open("pgx", database)
-	must(t, err)
-	defer db.Close()
-	_, err = db.Exec(fmt.Sprintf(`BEGIN;
-WITH last AS (UPDATE counters SET value = value + 100000 WHERE name = 'change' RETURNING value)
-INSERT INTO changes (number, kind, subject, client_id, expires)
-SELECT value - 100000 + g, 'token', md5(g::text), 'another', %d FROM last, generate_series(1, 100000) g;
-COMMIT`, expires))
-	must(t, err)
-	begun := time.Now()
-	second := server(t, database)
-	t.Logf("a start with 100,000 revocations took %v", time.Since(begun))
-	for _, r := range []*row{first, second} {
-		eventually(t, func() bool { return r.gauge("gatehouse_revocations_held") == 100_000 },
-			"all revocations")
-	}
-	var tokens pair
-	eventually(t, func() bool {
-		a := first.token(redemption(c, first.code(c, first.user(), time.Now(), nil))...)
-		if a.status == 200 {
-			tokens = a.tokens(t)
-		}
-		return a.status == 200 // not while it reads the many changes
-	}, "tokens")
-	second.wantVerdict("before", tokens.access, token.Admitted)
-	first.post("/oauth/revoke", clientForm(c, "token", tokens.access)).is(t, 200)
-	second.wantVerdict("revoked", tokens.access, token.TokenInvalid)
-}
-
-// gauge returns the value of a metric without labels. With several nodes, it is the first one's.
-func (r *row) gauge(name string) float64 {
-	r.t.Helper()
-	families, err := r.Stack.Stack.Metrics.Gather()
-	must(r.t, err)
-	for _, family := range families {
-		if family.GetName() == name {
-			return family.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	r.t.Fatalf("got no metric %s", name)
-	return 0
-}
-
-// TestRevocationsOfConcurrentProcesses has two services revoke tokens at once, each of which the
-// other honors, in whatever order the rows commit.
+// TestRevocationsOfConcurrentProcesses has two services revoke tokens at once. Each applies the
+// revocations of the other, in any order in which the rows commit.
 func TestRevocationsOfConcurrentProcesses(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	both := []*row{server(t, database), server(t, database)}
 	c := both[0].client()
 	form := ownToken(c)
@@ -367,7 +310,7 @@ func (w *wire) set(cut bool) {
 // TestDatabaseIsAwayForOneProcess cuts one of two services from the database. It refuses all tokens
 // until it is back, and then those that have ended meanwhile.
 func TestDatabaseIsAwayForOneProcess(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	wire, via := newWire(t, database)
 	here, there := server(t, database), server(t, via)
 	c := here.client()
@@ -407,7 +350,7 @@ func TestDatabaseIsAwayForOneProcess(t *testing.T) {
 
 // TestServiceGoesOnWithStaleKnowledge cuts a service that may go on for an hour from its database.
 func TestServiceGoesOnWithStaleKnowledge(t *testing.T) {
-	database := pgtest.Start(t)
+	database := pgtest.Migrated(t)
 	wire, via := newWire(t, database)
 	here := server(t, database)
 	there := server(t, via, func(c *stack.Config) { c.Identity.Stale = time.Hour })
@@ -424,39 +367,6 @@ func TestServiceGoesOnWithStaleKnowledge(t *testing.T) {
 	}, "a line about the end of the outage")
 }
 
-// TestRewrapBesideServerWithOldKeyFile wraps the keys under another file. A service that has only
-// the old one goes on beside a new one, but cannot start again.
-func TestRewrapBesideServerWithOldKeyFile(t *testing.T) {
-	database, old := pgtest.Start(t), pgtest.KeyFile(t)
-	r := server(t, database)
-	c := r.client()
-	before := r.issue(c, r.user(), oauth.ViewUser)
-	next := filepath.Join(t.TempDir(), "next.key")
-	key := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("n", 32)))
-	must(t, os.WriteFile(next, []byte(key), 0o600))
-	config := sqlstore.Config{
-		URL: database, KeyFiles: []string{old}, Logger: slog.New(slog.DiscardHandler),
-	}
-	n, err := sqlstore.Rewrap(t.Context(), config, next)
-	if err != nil || n != len(oauth.Purposes) {
-		t.Fatalf("got %d keys and %v, want all wrapped again", n, err)
-	}
-	other := r.issue(c, r.user(), oauth.ViewUser)
-	there := server(t, database, stacktest.Database(database, next))
-	there.wantVerdict("with the new file", before.access, token.Admitted)
-	there.post("/oauth/revoke", clientForm(c, "token", other.access)).is(t, 200)
-	r.wantVerdict("a change after the rewrap", other.access, token.TokenInvalid)
-	r.wantVerdict("before", before.access, token.Admitted)
-	r.wantVerdict("after", r.issue(c, r.user(), oauth.ViewUser).access, token.Admitted)
-	if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrKeyFile) {
-		t.Errorf("got %v from a start with the old file, want %v", err, sqlstore.ErrKeyFile)
-	}
-	config.KeyFiles = []string{next}
-	store, err := sqlstore.Open(t.Context(), config)
-	must(t, err)
-	must(t, store.Close())
-}
-
 // TestStaleKnowledge looks at later times than the service knows of.
 func TestStaleKnowledge(t *testing.T) {
 	ends := 3 * time.Second
@@ -467,7 +377,7 @@ func TestStaleKnowledge(t *testing.T) {
 		0: ends, time.Hour: time.Hour + 3*time.Second,
 	} {
 		t.Run(fmt.Sprint(stale), func(t *testing.T) {
-			r := server(t, pgtest.Start(t), func(c *stack.Config) {
+			r := server(t, pgtest.Migrated(t), func(c *stack.Config) {
 				c.Identity.Stale, c.Identity.Lifetimes.AccessToken = stale, 3*time.Hour
 			})
 			c := r.client()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 const (
@@ -49,10 +49,10 @@ type rowTest struct {
 func rows(t *testing.T, all []rowTest, options ...stacktest.Option) {
 	for name, database := range map[string]func() stacktest.Option{
 		"SQLite": func() stacktest.Option {
-			return stacktest.Database("sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db"))
+			return stacktest.Database(sqlitetest.URL(t))
 		},
 		"PostgreSQL": func() stacktest.Option {
-			return stacktest.Database(pgtest.Start(t), pgtest.KeyFile(t))
+			return stacktest.Database(pgtest.Migrated(t), pgtest.KeyFile(t))
 		},
 	} {
 		if name == "SQLite" && stacktest.Nodes(t) > 1 {

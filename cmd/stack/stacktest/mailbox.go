@@ -119,8 +119,8 @@ func NewReachable(t *testing.T, options ...Option) Reachable {
 	return Reachable{NewIdentity(t, append([]Option{mail.Deliver}, options...)...), mail}
 }
 
-// PlantChallenge stores a challenge of the code 246810 as if it had been begun a minute ago, and gives
-// the browser its token. change may change it.
+// PlantChallenge stores a challenge of the code 246810 as if it had been begun a minute ago, and
+// gives the browser its token. change may change it.
 func (st Reachable) PlantChallenge(t *testing.T, b *Browser,
 	change func(*account.Challenge)) string {
 	t.Helper()

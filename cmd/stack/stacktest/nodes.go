@@ -128,7 +128,7 @@ func useDatabase(t testing.TB, c *stack.Config) {
 		c.Identity.Database.URL = "sqlite:"
 	}
 	if strings.HasPrefix(c.Identity.Database.URL, "sqlite:") {
-		c.Identity.Database.URL = pgtest.Start(t)
+		c.Identity.Database.URL = pgtest.Migrated(t)
 		c.Identity.Database.KeyFiles = []string{pgtest.KeyFile(t)}
 	}
 }

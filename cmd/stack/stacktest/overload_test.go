@@ -27,8 +27,8 @@ const (
 )
 
 // TestOverloadKeepsCachedLookups has 2,000 idle connections, and 64 clients that send garbage
-// queries without a pause. Meanwhile every cached lookup must be a hit. A second round must not need
-// more memory. The scenario overload of loadtest adds slow clients, and measures latency.
+// queries without a pause. Meanwhile every cached lookup must be a hit. A second round must not
+// need more memory. The scenario overload of loadtest adds slow clients, and measures latency.
 func TestOverloadKeepsCachedLookups(t *testing.T) {
 	before := liveHeap()
 	e := emulator.New(t, emulator.Config{Singles: emulator.FreeSingles, Batches: emulator.FreeBatches})

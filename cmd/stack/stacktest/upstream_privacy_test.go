@@ -30,7 +30,7 @@ const mark = "zqmarked"
 // secrets matches what must not be in logs and metrics: marked names, addresses of queries and
 // callers, results of the upstream, and the key.
 var secrets = regexp.MustCompile(`(?i)` + mark +
-	`|66\.77\.\d+|2a01[:4f8]+|77\.88\.\d+|151\.101\.\d+|City of|` + apiKey)
+	`|66\.77\.\d+|2a01:4f8|77\.88\.\d+|151\.101\.\d+|City of|` + apiKey)
 
 // clean checks that text has no secret.
 func clean(t *testing.T, where, text string) {

@@ -2,7 +2,10 @@
 package pagestest_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,7 +16,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"gatehouse/httpedge/pages"
 	"gatehouse/loadtest/lab/browser"
 )
 
@@ -27,6 +29,9 @@ func TestMain(m *testing.M) {
 }
 
 const golden = "../testdata"
+
+// logo is that of the pages in the brand of an operator.
+const logo = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="64" height="64"><circle cx="32" cy="32" r="30" fill="#7a0019"/><path d="M18 46 32 14l14 32M24 36h16" fill="none" stroke="#fff" stroke-width="5"/></svg>`
 
 // names returns the golden pages' names.
 func names(t *testing.T) []string {
@@ -46,9 +51,22 @@ func serve(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy",
-			"default-src 'none'; style-src "+pages.StyleSource+"; base-uri 'none'; frame-ancestors 'none'")
-		http.ServeFile(w, r, filepath.Join(golden, filepath.Base(r.URL.Path)+".html"))
+		if strings.HasPrefix(r.URL.Path, "/service/") {
+			w.Header().Set("Content-Type", "image/svg+xml")
+			w.Write([]byte(logo))
+			return
+		}
+		page, err := os.ReadFile(filepath.Join(golden, filepath.Base(r.URL.Path)+".html"))
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		_, style, _ := bytes.Cut(page, []byte("<style>"))
+		style, _, _ = bytes.Cut(style, []byte("</style>"))
+		sum := sha256.Sum256(style)
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+
+			base64.StdEncoding.EncodeToString(sum[:])+"'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'")
+		w.Write(page)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL

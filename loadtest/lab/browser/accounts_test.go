@@ -30,31 +30,3 @@ func TestSecondAccount(t *testing.T) {
 		p.sees("/consent", "Allow Atlas", "Bea")
 	})
 }
-
-func TestSignOutOfOneAccount(t *testing.T) {
-	p := newService(t).person(t, true)
-	p.signedIn("Ada", "ada@example.com")
-	p.signedIn("Bea", "bea@example.com")
-	p.visit("/accounts")
-	p.sees("/accounts", "Your accounts", "Ada", "Bea")
-	p.press("Sign out of Ada")
-	p.sees("/accounts", "Your accounts", "Bea")
-	p.lacks("Ada")
-	p.follow("Sign out")
-	p.press("Sign out")
-	p.visit("/accounts")
-	p.sees("/accounts", "You are not signed in.")
-}
-
-func TestSignOutOfAllAccounts(t *testing.T) {
-	p := newService(t).person(t, true)
-	p.signedIn("Ada", "ada@example.com")
-	p.signedIn("Bea", "bea@example.com")
-	p.follow("Switch account")
-	p.follow("Sign out of all")
-	p.sees("/logout", "Sign out", "Ada", "Bea")
-	p.press("Sign out")
-	p.sees("/logout", "signed out")
-	p.visit(p.app.authorizeURL("view-user"))
-	p.sees("/login", "Sign in")
-}

@@ -98,8 +98,8 @@ func Fill(selector, text string) chromedp.Action[chromedp.Void] {
 		}, chromedp.NodeVisible)
 }
 
-// IsStale reports whether an action failed because the page changed meanwhile: its elements no longer
-// exist.
+// IsStale reports whether an action failed because the page changed meanwhile: its elements no
+// longer exist.
 func IsStale(err error) bool { return strings.Contains(err.Error(), "with given id") }
 
 // Look sets the tab's view for this and all later pages.

@@ -2,8 +2,6 @@ package browser_test
 
 import (
 	"testing"
-
-	"gatehouse/cmd/stack/stacktest"
 )
 
 // TestEditProfile checks that the page explains errors and keeps input, and that apps see the
@@ -37,21 +35,6 @@ func TestEditProfile(t *testing.T) {
 	})
 }
 
-func TestUsernameIsTaken(t *testing.T) {
-	p := newService(t).person(t, true)
-	p.signedIn("Ada", "ada@example.com")
-	p.fill("username", "countess")
-	p.press("Save profile")
-	q := p.person(t, true)
-	q.signedIn("Bea", "bea@example.com")
-	q.fill("username", "Countess")
-	q.press("Save profile")
-	q.refused("/me", "username", "")
-	q.fill("username", "bea")
-	q.press("Save profile")
-	q.sees("/me", "Your account")
-}
-
 // TestRemoveApp checks that removal revokes the app's token and consent.
 func TestRemoveApp(t *testing.T) {
 	withAndWithoutScripts(t, func(t *testing.T, p *person) {
@@ -77,22 +60,6 @@ func TestRemoveApp(t *testing.T) {
 	})
 }
 
-// TestEndAnotherSession signs out another browser.
-func TestEndAnotherSession(t *testing.T) {
-	withAndWithoutScripts(t, func(t *testing.T, p *person) {
-		left := p.person(t, p.scripts)
-		left.signedIn("Ada", "ada@example.com")
-		p.visit("/login")
-		p.signIn("ada@example.com", stacktest.Password)
-		p.sees("/me", "this browser")
-		p.press("End all other sessions")
-		p.sees("/me", "Your account")
-		p.lacks("End all other sessions")
-		left.visit("/me")
-		left.sees("/login", "Sign in")
-	})
-}
-
 // TestSecurityHistory checks that the page tells what the person did.
 func TestSecurityHistory(t *testing.T) {
 	withAndWithoutScripts(t, func(t *testing.T, p *person) {
@@ -105,19 +72,4 @@ func TestSecurityHistory(t *testing.T) {
 		p.follow("Back to your account")
 		p.sees("/me", "Your account")
 	})
-}
-
-func TestEndOneSession(t *testing.T) {
-	p := newService(t).person(t, true)
-	left := p.person(t, true)
-	left.signedIn("Ada", "ada@example.com")
-	p.visit("/login")
-	p.signIn("ada@example.com", stacktest.Password)
-	p.leave("end the other session",
-		click(`//button[@name="session"][starts-with(normalize-space(.), "End")]`))
-	p.sees("/me", "Your account", "this browser")
-	left.visit("/me")
-	left.sees("/login", "Sign in")
-	p.leave("end this session", click(`//button[@name="session"]`))
-	p.sees("/logout", "signed out")
 }

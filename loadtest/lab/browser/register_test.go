@@ -48,16 +48,3 @@ func TestRegisterInvalidInput(t *testing.T) {
 	p.press("Continue")
 	p.sees("/register/verify", "Check your email")
 }
-
-// TestRegisterTakenAddress expects the usual page, where no code works.
-func TestRegisterTakenAddress(t *testing.T) {
-	p := newService(t).person(t, true)
-	p.NewUser(t, "Ada", "ada@example.com")
-	p.visit("/register")
-	p.register("Eve", "Ada@Example.com", stacktest.Password)
-	p.sees("/register/verify", "Check your email")
-	p.notice("ada@example.com", account.AccountExists)
-	p.fill("code", "123456")
-	p.press("Continue")
-	p.refused("/register/verify", "code", "not the code")
-}

@@ -37,13 +37,3 @@ func TestResetPassword(t *testing.T) {
 		q.sees("/me", "Your account", "Ada")
 	})
 }
-
-// TestResetUnknownAddress expects the usual page.
-func TestResetUnknownAddress(t *testing.T) {
-	p := newService(t).person(t, true)
-	p.visit("/reset")
-	p.fill("email", "nobody@example.com")
-	p.press("Send the code")
-	p.sees("/reset/verify", "Check your email", "nobody@example.com")
-	p.notice("nobody@example.com", account.NoAccount)
-}

@@ -68,19 +68,6 @@ func TestChangeEmail(t *testing.T) {
 	p.lacks("ada@example.com")
 }
 
-// TestChangeEmailToTakenAddress expects the usual page, and a message to the other user.
-func TestChangeEmailToTakenAddress(t *testing.T) {
-	p := newService(t).person(t, true)
-	p.NewUser(t, "Bea", "bea@example.com")
-	p.signedIn("Ada", "ada@example.com")
-	p.follow("Change email address")
-	p.fill("email", "bea@example.com")
-	p.fill("current_password", stacktest.Password)
-	p.press("Send the code")
-	p.sees("/me/email/verify", "Check your email", "bea@example.com")
-	p.notice("bea@example.com", account.AccountExists)
-}
-
 func TestAddPhone(t *testing.T) {
 	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")

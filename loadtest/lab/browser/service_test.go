@@ -122,14 +122,6 @@ func (p *person) code(to string, kind account.Kind) string {
 	return m.Code
 }
 
-// notice checks that a message without a code was sent to an address.
-func (p *person) notice(to string, kind account.Kind) {
-	p.t.Helper()
-	if m := p.Next(p.t, to); m.Kind != kind || m.Code != "" {
-		p.t.Errorf("got a message %s with %d digits, want %s without code", m.Kind, len(m.Code), kind)
-	}
-}
-
 // alter changes the database directly, such as times in place of waiting.
 func (s *service) alter(t *testing.T, statement string) {
 	t.Helper()

@@ -30,17 +30,6 @@ func TestSignInAndAllow(t *testing.T) {
 	})
 }
 
-func TestWrongPassword(t *testing.T) {
-	p := newService(t).person(t, true)
-	p.NewUser(t, "Ada", "ada@example.com")
-	p.visit("/login")
-	p.signIn("ada@example.com", "wrong horse battery staple")
-	p.refused("/login", "", "do not belong together")
-	p.fill("password", stacktest.Password)
-	p.press("Sign in")
-	p.sees("/me", "Your account", "Ada")
-}
-
 func TestSignOut(t *testing.T) {
 	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.NewUser(t, "Ada", "ada@example.com")

@@ -1,8 +1,8 @@
-// Package outbox sends the notices to people that wait in the database: each at least once, or until
-// it is account.NoticeLifetime old.
+// Package outbox sends the notices to people that wait in the database: each at least once, or
+// until it is account.NoticeLifetime old.
 //
-// A notice is written in the transaction of the change that it is about, so a restart loses none. Of
-// several servers on one database, the holder of a lease sends.
+// A notice is written in the transaction of the change that it is about, so a restart loses none.
+// Of several servers on one database, the holder of a lease sends.
 package outbox
 
 import (
@@ -71,8 +71,8 @@ func New(config Config) (*Sender, error) {
 	return s, nil
 }
 
-// Stop ends the Sender and its lease. A message under way is cut off: it is sent again later. Call it
-// once, before the store is closed.
+// Stop ends the Sender and its lease. A message under way is cut off: it is sent again later. Call
+// it once, before the store is closed.
 func (s *Sender) Stop() { s.leased.Stop() }
 
 // run sends until ctx ends.

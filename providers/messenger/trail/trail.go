@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/providers/messenger/leased"
 	"gatehouse/providers/messenger/webhook"
@@ -36,6 +37,8 @@ const (
 type Store interface {
 	audit.Reader
 	leased.Store
+	// User returns a user, or account.ErrNotFound.
+	User(ctx context.Context, id int64) (*account.User, error)
 	// AuditCursor returns the number of the last event that was accepted. A new cursor begins at
 	// the end of the trail.
 	AuditCursor(ctx context.Context, name string) (int64, error)
@@ -43,12 +46,13 @@ type Store interface {
 	MoveAuditCursor(ctx context.Context, name, holder string, number int64) (moved bool, err error)
 }
 
-// Config configures a Sender. All fields are required. It is printed without the Secret and the
+// Config configures a Sender. All fields but Profile are required. It is printed without the Secret and the
 // URL.
 type Config struct {
 	URL     string `json:"-"` // https, or http on loopback
 	Secret  string `json:"-"` // key of the signatures, at least webhook.MinSecret bytes
 	Service string // public name of the service, its host and perhaps port
+	Profile bool   // events about people have their e-mail addresses
 	Store   Store
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
@@ -89,8 +93,8 @@ type batch struct {
 	count int   // rows
 }
 
-// New starts a Sender. All events from now on are sent, or those that are not sent so far. The error
-// says in one line what is wrong with config or with the database.
+// New starts a Sender. All events from now on are sent, or those that are not sent so far. The
+// error says in one line what is wrong with config or with the database.
 func New(ctx context.Context, config Config) (*Sender, error) {
 	s, err := newSender(config)
 	if err != nil {
@@ -213,6 +217,11 @@ func (s *Sender) read(ctx context.Context) error {
 	}
 	b := &batch{id: uuid.NewSHA1(uuid.Nil, list).String(), last: events[len(events)-1].Number,
 		count: len(events)}
+	if s.config.Profile {
+		if list, err = s.withProfiles(ctx, events); err != nil {
+			return err
+		}
+	}
 	if b.body, err = json.Marshal(struct {
 		ID      string          `json:"id"`
 		Service string          `json:"service"`
@@ -223,6 +232,37 @@ func (s *Sender) read(ctx context.Context) error {
 	s.batch = b
 	s.metrics.setOldest(events[0].Time)
 	return nil
+}
+
+// withProfiles returns the events as JSON, each with the member user_email: the present address of
+// the person whom it is about, or null.
+func (s *Sender) withProfiles(ctx context.Context, events []audit.Event) ([]byte, error) {
+	addresses := map[int64]*string{0: nil}
+	list := make([]json.RawMessage, len(events))
+	for i, e := range events {
+		id := e.Subject.UserID
+		if _, known := addresses[id]; !known {
+			switch u, err := s.config.Store.User(ctx, id); {
+			case errors.Is(err, account.ErrNotFound):
+				addresses[id] = nil
+			case err != nil:
+				return nil, err
+			case u.Email != "":
+				addresses[id] = &u.Email
+			}
+		}
+		event, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		address, err := json.Marshal(addresses[id])
+		if err != nil {
+			return nil, err
+		}
+		event = append(event[:len(event)-1], `,"user_email":`...)
+		list[i] = append(append(event, address...), '}')
+	}
+	return json.Marshal(list)
 }
 
 // accept moves the cursor behind the batch that the receiver has accepted.

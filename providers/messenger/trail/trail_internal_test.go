@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/providers/messenger/webhook"
 	"gatehouse/providers/sqlstore"
@@ -40,6 +42,7 @@ type receiver struct {
 	requests []request // those that have ended
 	accepted []audit.Event
 	respond  func(*http.Request) (status int, err error) // 0 and nil = accept
+	last     string                                      // body
 }
 
 // of returns the receiver's side of one sender.
@@ -59,6 +62,7 @@ func (r *receiver) of(sender string) http.RoundTripper {
 		}
 		began, status := time.Now(), http.StatusNoContent
 		r.mu.Lock()
+		r.last = string(body)
 		respond := r.respond
 		r.mu.Unlock()
 		if respond != nil {
@@ -95,6 +99,7 @@ type fixture struct {
 	*testing.T
 	store    *sqlstore.Store
 	receiver *receiver
+	profile  bool // of senders
 	log      strings.Builder
 	recorded int64
 }
@@ -120,7 +125,7 @@ func run(t *testing.T, test func(*fixture)) {
 func (f *fixture) sender(name string, store Store) *Sender {
 	f.Helper()
 	s, err := newSender(Config{URL: "https://siem.example/in?key=s3cr3t", Secret: strings.Repeat("k", 32),
-		Service: "id.example", Store: store, Metrics: prometheus.NewRegistry(),
+		Service: "id.example", Store: store, Profile: f.profile, Metrics: prometheus.NewRegistry(),
 		Logger: slog.New(slog.NewTextHandler(&f.log, nil))})
 	if err != nil {
 		f.Fatal(err)
@@ -235,6 +240,35 @@ func TestDeliversInOrder(t *testing.T) {
 	})
 }
 
+// TestProfiles posts events about a person with an address, and about one who is unknown.
+func TestProfiles(t *testing.T) {
+	run(t, func(f *fixture) {
+		u := &account.User{Name: "Rosa", Email: "rosa@example.com", ServiceID: "s", Created: time.Now()}
+		if err := f.store.CreateUser(f.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		for _, profile := range []bool{false, true} {
+			f.profile = profile
+			s := f.sender(fmt.Sprint(profile), f.store)
+			wait(6 * time.Second)
+			for _, subject := range []audit.Subject{audit.OfUser(u.ID), audit.OfUser(77), audit.OfClient("c")} {
+				if err := f.store.Record(audit.With(f.Context(),
+					audit.Event{Action: audit.AccountEnabled, Subject: subject})); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wait(2 * time.Second)
+			known, none := strings.Count(f.receiver.last, `,"user_email":"rosa@example.com"}`),
+				strings.Count(f.receiver.last, `,"user_email":null}`)
+			if want := map[bool]int{true: 1}[profile]; known != want || none != 2*want {
+				t.Errorf("profile %t: got %s", profile, f.receiver.last)
+			}
+			s.Stop()
+		}
+		f.gets(f.trail()[:6])
+	})
+}
+
 // TestCountedEventsComeAgain makes more events than rows: the count grows, and comes again.
 func TestCountedEventsComeAgain(t *testing.T) {
 	run(t, func(f *fixture) {
@@ -259,7 +293,8 @@ func TestCountedEventsComeAgain(t *testing.T) {
 	})
 }
 
-// TestReceiverFails has a receiver that fails in each way for ten minutes. Nothing is lost or reordered.
+// TestReceiverFails has a receiver that fails in each way for ten minutes. Nothing is lost or
+// reordered.
 func TestReceiverFails(t *testing.T) {
 	status := func(n int) func(*http.Request) (int, error) {
 		return func(*http.Request) (int, error) { return n, nil }

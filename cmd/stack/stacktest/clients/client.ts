@@ -5,7 +5,7 @@ const client = createClient<paths>({ baseUrl: "http://127.0.0.1:8080" });
 
 const { data, error } = await client.GET("/api/lookup", { params: { query: { q: "8.8.8.8" } } });
 if (data) {
-  console.log(data.query, data.location.city, data.location.lat);
+  console.log(data.query, data.location?.city, data.location?.lat);
 } else {
   console.log(error.error);
 }
@@ -13,7 +13,7 @@ if (data) {
 const bulk = await client.POST("/api/bulk", { body: { queries: ["8.8.4.4", "printer.local"] } });
 for (const found of bulk.data?.results ?? []) {
   if (found.ok) {
-    console.log(found.query, found.location.city);
+    console.log(found.query, found.location?.city);
   } else {
     console.log(found.query, found.error);
   }

@@ -79,8 +79,8 @@ func newMCPServer(t *testing.T, st *stacktest.IdentityStack) string {
 	return uri
 }
 
-// TestAgents signs a person in to the SDKs of the Model Context Protocol. An agent knows the address
-// of an MCP server alone, and finds the rest.
+// TestAgents signs a person in to the SDKs of the Model Context Protocol. An agent knows the
+// address of an MCP server alone, and finds the rest.
 func TestAgents(t *testing.T) {
 	for _, row := range []struct {
 		name     string

@@ -180,9 +180,9 @@ func subjectOf(state map[string]any, path ...string) any {
 	return value
 }
 
-// staysTheSame signs the person in to the app once more, in another browser, and checks that the app
-// takes them for the same one. begin starts the sign-in. before is what the app has shown, and path
-// leads to the identifier.
+// staysTheSame signs the person in to the app once more, in another browser, and checks that the
+// app takes them for the same one. begin starts the sign-in. before is what the app has shown, and
+// path leads to the identifier.
 func staysTheSame(t *testing.T, a *app, at *provider, begin func(*person), before map[string]any,
 	path ...string) {
 	t.Helper()
@@ -310,8 +310,8 @@ func TestOIDCClientTS(t *testing.T) {
 		})
 }
 
-// TestAppsWithAPI signs in to apps whose access token is for an API: they read userinfo with it, and it
-// opens nothing else here.
+// TestAppsWithAPI signs in to apps whose access token is for an API: they read userinfo with it,
+// and it opens nothing else here.
 func TestAppsWithAPI(t *testing.T) {
 	for _, row := range []struct {
 		heading, file, callback, api string

@@ -21,3 +21,8 @@ const claims = await client.fetchUserInfo(config, tokens.access_token, tokens.cl
 
 assert.equal(claims.email, setup.user.email)
 assert.match(shown[0], /^Open http:.*\/device and enter [A-Z]{4}-[A-Z]{4}$/)
+
+const second = await client.initiateDeviceAuthorization(config, { scope: 'openid email' })
+const again = client.pollDeviceAuthorizationGrant(config, second)
+await allowDevice(second.verification_uri_complete)
+assert.equal((await again).claims().sub, claims.sub)

@@ -155,8 +155,8 @@ func (r Recipe) Create(t testing.TB, st *stacktest.IdentityStack, addresses *str
 	return made
 }
 
-// newFolder returns a folder in which the commands of the page work at st: it has bin/gatehouse, and
-// the file of a demo.
+// newFolder returns a folder in which the commands of the page work at st: it has bin/gatehouse,
+// and the file of a demo.
 func newFolder(t testing.TB, st *stacktest.IdentityStack) (folder string) {
 	t.Helper()
 	operator := st.NewClient(t, func(c *oauth.Client) {

@@ -42,7 +42,10 @@ func lookUp(ctx context.Context, client *gatehouse.ClientWithResponses, query st
 	if response.JSON200 == nil {
 		return fmt.Errorf("look up %s: %s", query, response.Status())
 	}
-	found := response.JSON200
+	found, err := response.JSON200.AsLookupResult()
+	if err != nil {
+		return err
+	}
 	fmt.Println(found.Query, found.Location.City, found.Location.Lat)
 	return nil
 }

@@ -1,0 +1,56 @@
+package oauth
+
+import "slices"
+
+// ReplacedBy returns the record of c as d describes it. The ID and the kind stay, and so do the
+// secrets if d has none. The error is a *RegistrationError.
+func (c *Client) ReplacedBy(d *Client) (*Client, error) {
+	switch {
+	case c.Options.SelfRegistered:
+		return nil, &RegistrationError{"client_id", "no operator has registered this client"}
+	case c.Public != d.Public:
+		return nil, &RegistrationError{"public", "it cannot be changed; delete the client first"}
+	case c.Operator != d.Operator:
+		return nil, &RegistrationError{"operator", "it cannot be changed; delete the client first"}
+	}
+	next := *d
+	next.ID, next.Created, next.Version, next.Epoch = c.ID, c.Created, c.Version, c.Epoch
+	if len(d.RedirectURIs) == 0 {
+		next.RedirectURIs = nil // as a Store returns it
+	}
+	if d.Secrets == nil {
+		next.Secrets = c.Secrets
+		return &next, nil
+	}
+	next.Secrets = slices.Clone(d.Secrets)
+	for i, secret := range next.Secrets {
+		known := slices.IndexFunc(c.Secrets, func(s Secret) bool { return s.Hash == secret.Hash })
+		if known >= 0 {
+			next.Secrets[i] = c.Secrets[known]
+		}
+	}
+	return &next, nil
+}
+
+// DeclaredSet is what the server's own files say of one set.
+type DeclaredSet struct {
+	Name     string
+	Revision int64
+	Digest   Hash // of all that the files say
+	// Clients and Resources have the Set and are Declared.
+	Clients   []*Client
+	Resources []*Resource
+}
+
+// DeclareError says why a set cannot be declared, for operators.
+type DeclareError struct{ Set, Message string }
+
+// Error returns the set and the message.
+func (e *DeclareError) Error() string { return "set " + e.Set + ": " + e.Message }
+
+// Declared is what a Store did with a DeclaredSet.
+type Declared struct {
+	Clients []string // ids of those that were created, changed or disabled
+	// Newer is the revision that another server has declared; 0 = none. Then nothing was done.
+	Newer int64
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"gatehouse/actors/oauth"
+)
+
+// applyEnv starts a server on an empty database and returns the variables of its operator, and the
+// address of its token endpoint.
+func applyEnv(t *testing.T) (env []string, base string) {
+	t.Helper()
+	s := &fixture{env: databaseEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db")),
+		http: newClient(t, "")}
+	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
+	s.serve(t)
+	return s.operatorEnv(), s.base
+}
+
+// wantRun runs a command and checks its exit code and parts of what it prints.
+func wantRun(t *testing.T, env []string, code int, parts []string, args ...string) outcome {
+	t.Helper()
+	got := runOnce(t, env, args...)
+	if got.code != code {
+		t.Errorf("%v: got code %d, want %d\n%s%s", args, got.code, code, got.stdout, got.stderr)
+	}
+	for _, part := range parts {
+		if !strings.Contains(got.stdout+got.stderr, part) {
+			t.Errorf("%v: got\n%s%s\nwant %q in it", args, got.stdout, got.stderr, part)
+		}
+	}
+	return got
+}
+
+const shopFile = `set: shop
+resources: [{uri: https://notes.example/mcp, name: Notes, scopes: {notes:read: Read your notes}}]
+clients:
+  - client_id: shop
+    name: Shop
+    grants: [client_credentials]
+    scopes: []
+    secrets: [{file: shop.secret}]
+  - client_id: wiki
+    name: Wiki
+    public: true
+    redirect_uris: [https://wiki.example/cb]
+`
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	env, base := applyEnv(t)
+	secret := strings.TrimSpace(runOnce(t, nil, "secret").stdout)
+	file := write(t, "shop.yaml", shopFile)
+	dir := filepath.Dir(file)
+	put := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("shop.secret", secret+"\n")
+	apply := func(code int, parts []string, more ...string) {
+		t.Helper()
+		wantRun(t, env, code, parts, append([]string{"apply", "-f", file}, more...)...)
+	}
+	apply(3, []string{"client shop: create", "would be 3 created, 0 changed"}, "--dry-run")
+	apply(0, []string{"3 created, 0 changed, 0 deleted; 0 unchanged, 0 failed"})
+	apply(0, []string{"0 created, 0 changed, 0 deleted; 3 unchanged, 0 failed"})
+	apply(0, []string{"3 unchanged"}, "--dry-run")
+	if status := tokenStatus(t, base, "shop", secret); status != http.StatusOK {
+		t.Errorf("got %d for the declared secret, want 200", status)
+	}
+
+	put("shop.yaml", strings.NewReplacer("name: Shop", "name: The Shop", "public: true\n",
+		"public: false\n", "{notes:read: Read your notes}", "{notes:read: Read notes, notes:write: }").Replace(shopFile))
+	apply(1, []string{`name: "Shop" -> "The Shop"`, "scopes: add notes:write", "scopes: other texts", "shop.yaml:9",
+		"client wiki stays as it is", "0 created, 2 changed, 0 deleted; 0 unchanged, 1 failed"})
+	wantRun(t, env, 0, []string{`"public": true`, `"name": "Wiki"`}, "client", "show", "wiki", "--json")
+
+	// The export of one server is that of another one that applies it.
+	exported := runOnce(t, env, "export").stdout
+	if !strings.Contains(exported, "notes:read: Read notes\n") || !strings.Contains(exported, "name: Notes") {
+		t.Errorf("got\n%s\nwant the texts of scopes", exported)
+	}
+	copied := put("export.txt", exported)
+	other, otherBase := applyEnv(t)
+	wantRun(t, other, 0, []string{"0 failed"}, "apply", "-f", copied)
+	if status := tokenStatus(t, otherBase, "shop", secret); status != http.StatusOK {
+		t.Errorf("got %d for the secret at the copy, want 200", status)
+	}
+	wantRun(t, other, 0, []string{"0 changed", "0 failed"}, "apply", "-f", copied)
+	wantRun(t, env, 0, []string{"0 changed"}, "apply", "-f", copied)
+
+	put("shop.yaml", "set: shop\nclients: [{client_id: shop, name: Shop, grants: [client_credentials], scopes: []}]\n")
+	apply(0, []string{"client wiki: delete", "resource https://notes.example/mcp: delete"}, "--prune")
+	if status := tokenStatus(t, base, "shop", secret); status != http.StatusOK {
+		t.Errorf("got %d for a secret that the file leaves out, want 200", status)
+	}
+	put("other.txt", "set: other\nclients: [{client_id: shop, name: Mine}]\n")
+	wantRun(t, env, 1, []string{`belongs to the set "shop"`}, "apply", "-f", filepath.Join(dir, "other.txt"))
+
+	for text, message := range map[string]string{
+		"groups: [{name: x}]\n":                                                `bad.txt:1: the key "groups" is not known`,
+		"clients:\n  - client_id: abc\n    name: A\n    boo: 1\n":              `bad.txt:4: the key "boo" is not known`,
+		"clients: [{client_id: abc}]\n":                                        "needs the key name",
+		"clients: [{client_id: a, name: A}]\n":                                 "3 to 40",
+		"clients: [{client_id: abc, name: A, public: 1}]\n":                    "true or false",
+		"clients: [{client_id: abc, name: A, secrets: [{env: NONE}]}]\n":       "NONE is not set",
+		"clients: [{client_id: abc, name: A, secrets: [{file: shop.yaml}]}]\n": "gatehouse secret made",
+		"clients: [{client_id: abc, name: A}, {client_id: abc, name: B}]\n":    "as well",
+		"clients: [\n": "yaml", "": "describes nothing", "- x\n": "mapping",
+	} {
+		wantRun(t, env, 2, []string{message}, "apply", "-f", put("bad.txt", text))
+	}
+}
+
+// TestApplyMany applies many objects, kills the command and repeats it, and runs two at once.
+func TestApplyMany(t *testing.T) {
+	t.Parallel()
+	env, _ := applyEnv(t)
+	var text strings.Builder
+	text.WriteString("resources:\n")
+	for i := range 100 {
+		fmt.Fprintf(&text, "  - {uri: 'https://r%d.example/', scopes: [s%d]}\n", i, i)
+	}
+	text.WriteString("clients:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "  - {client_id: c-%d, name: C%d, grants: [client_credentials], scopes: [], secrets: [{hash: '%s'}]}\n",
+			i, i, oauth.HashOf(fmt.Sprint(i)))
+	}
+	file := write(t, "many.yaml", text.String())
+	killed := start(t, env, "apply", "-f", file)
+	killed.stdout.await(t, "client c-300: create")
+	killed.signal(t, syscall.SIGKILL)
+	killed.code(t)
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() { wantRun(t, env, 0, []string{" 0 failed"}, "apply", "-f", file) })
+	}
+	both.Wait()
+	wantRun(t, env, 0, []string{"0 created, 0 changed, 0 deleted; 1100 unchanged, 0 failed"},
+		"apply", "-f", file)
+}

@@ -1,0 +1,111 @@
+package ascode
+
+import "encoding/json"
+
+// Key is a key of the files. Its value goes to the admin API as it is, but for secrets.
+type Key struct {
+	Name string
+	Type string // as in JSON Schema, or "strings", "secrets", "clients", "resources", "scopes"
+	Help string
+	Enum []string
+}
+
+// SetKeys are the keys of a file.
+var SetKeys = []Key{
+	{"set", "string", "Name of the set that the objects belong to (default: default). --prune and --declare compare with it.", nil},
+	{"revision", "integer", "Number of this state, for --declare: a server does not go back to a lower one (default: 0).", nil},
+	{"resources", "resources", "APIs that take access tokens of this service.", nil},
+	{"clients", "clients", "Client applications.", nil},
+}
+
+// ResourceKeys are the keys of a resource.
+var ResourceKeys = []Key{
+	{"uri", "string", "URI that clients send as resource. Required.", nil},
+	{"scopes", "scopes", "Scopes that only this resource has: a list, or a mapping of each to what people read of it.", nil},
+	{"name", "string", "What people read in place of the URI.", nil},
+}
+
+// ClientKeys are the keys of a client.
+var ClientKeys = []Key{
+	{"client_id", "string", "Its id: 3 to 40 letters, digits, dots, underscores and hyphens, not digits alone. Required.", nil},
+	{"name", "string", "Name that people see. Required.", nil},
+	{"client_uri", "string", "Page about the client.", nil},
+	{"public", "boolean", "It cannot keep a secret. Never changed.", nil},
+	{"operator", "boolean", "It may use the admin API. Never changed.", nil},
+	{"secrets", "secrets", "At most two secrets, each {file: PATH} beside this file or {env: NAME}, made by gatehouse secret; or {hash: HASH} as gatehouse export writes it. Without the key they stay as they are.", nil},
+	{"redirect_uris", "strings", "Redirect URIs.", nil},
+	{"scopes", "strings", "Scopes that it may request (default: view-user; server-operations for an operator).", nil},
+	{"grants", "strings", "Grants that it may use (default: authorization_code and refresh_token; client_credentials for an operator).", nil},
+	{"detail_user_approved", "boolean", "It is approved for detail-user.", nil},
+	{"disabled", "boolean", "It and its tokens are refused.", nil},
+	{"loopback_any_port", "boolean", "Redirects to 127.0.0.1 or [::1] may have any port.", nil},
+	{"introspect_any", "boolean", "It may introspect all tokens.", nil},
+	{"tokens_per_minute", "integer", "Access tokens that each server issues to it a minute; 0 = no quota.", nil},
+	{"id_token_alg", "string", "Algorithm that signs its id_tokens.", []string{"RS256", "ES256"}},
+	{"claims_in_id_token", "boolean", "Its id_tokens have the claims of userinfo.", nil},
+	{"post_logout_redirect_uris", "strings", "Where a logout may return to.", nil},
+	{"backchannel_logout_uri", "string", "Where it takes logout tokens.", nil},
+	{"first_party", "boolean", "An app of the operator's own: people are not asked for consent.", nil},
+	{"require_pkce", "boolean", "Authorization requests need a code_challenge.", nil},
+	{"access_token_format", "string", "Form of its access tokens.", []string{"opaque", "jwt"}},
+	{"jwks", "object", "Public keys that it authenticates with (RFC 7517).", nil},
+	{"jwks_uri", "string", "Where these keys are.", nil},
+	{"federated", "object", "JWTs of another issuer that authenticate it: {issuer, subject, audience, jwks}; the last two may be missing.", nil},
+	{"resources", "strings", "URIs of the resources that it may ask for (default: all).", nil},
+}
+
+// Schema returns the JSON Schema of a file.
+func Schema() []byte {
+	set := object(SetKeys)
+	set["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	set["title"] = "Clients and resources of gatehouse"
+	text, err := json.MarshalIndent(set, "", "  ")
+	if err != nil {
+		panic(err) // it has strings only
+	}
+	return append(text, '\n')
+}
+
+type schema map[string]any
+
+func object(keys []Key, required ...string) schema {
+	properties := schema{}
+	for _, k := range keys {
+		p := k.schema()
+		p["description"] = k.Help
+		if k.Enum != nil {
+			p["enum"] = k.Enum
+		}
+		properties[k.Name] = p
+	}
+	s := schema{"type": "object", "additionalProperties": false, "properties": properties}
+	if required != nil {
+		s["required"] = required
+	}
+	return s
+}
+
+func (k Key) schema() schema {
+	list := func(items schema) schema { return schema{"type": "array", "items": items} }
+	switch k.Type {
+	case "strings":
+		return list(schema{"type": "string"})
+	case "scopes":
+		return schema{"oneOf": []schema{list(schema{"type": "string"}),
+			{"type": "object", "additionalProperties": schema{"type": "string"}}}}
+	case "clients":
+		return list(object(ClientKeys, "client_id", "name"))
+	case "resources":
+		return list(object(ResourceKeys, "uri"))
+	case "secrets":
+		var kinds []schema
+		for _, name := range secretKinds {
+			kinds = append(kinds, schema{"type": "object", "additionalProperties": false,
+				"required": []string{name}, "properties": schema{name: schema{"type": "string"}}})
+		}
+		secrets := list(schema{"oneOf": kinds})
+		secrets["maxItems"] = 2
+		return secrets
+	}
+	return schema{"type": k.Type}
+}

@@ -1,0 +1,24 @@
+//go:build unix
+
+package bulk
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// errLocked: another process has the lock.
+const errLocked = syscall.EWOULDBLOCK
+
+// lock takes an advisory lock, or returns errLocked.
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"math"
+	"testing"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+func TestMemoryShare(t *testing.T) {
+	for _, c := range []struct {
+		limit uint64
+		err   error
+		want  int64
+	}{
+		{256 << 20, nil, 241591905},
+		{0, nil, 0},
+		{math.MaxInt64 / 4096 * 4096, nil, 0}, // of cgroup v1 without a limit
+		{0, memlimit.ErrNoLimit, 0},
+		{0, memlimit.ErrCgroupsNotSupported, 0},
+	} {
+		if got := memoryShare(c.limit, c.err); got != c.want {
+			t.Errorf("share of %d, %v: got %d, want %d", c.limit, c.err, got, c.want)
+		}
+	}
+}

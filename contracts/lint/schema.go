@@ -1,0 +1,340 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"mime"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"gatehouse/contracts/matching"
+)
+
+func object(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
+}
+
+// mediaType returns the media type of a body; nil = there is none for it.
+func mediaType(content openapi3.Content, given string) (*openapi3.MediaType, string) {
+	kind, _, err := mime.ParseMediaType(given)
+	if err != nil {
+		kind = "application/json"
+	}
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		base, _, _ := strings.Cut(name, ";")
+		main, _, _ := strings.Cut(kind, "/")
+		if strings.EqualFold(strings.TrimSpace(base), kind) || base == main+"/*" || base == "*/*" {
+			return content[name], name
+		}
+	}
+	return nil, kind
+}
+
+// decoded returns the JSON of a body; ok is false for a body of another type.
+func decoded(c matching.Content) (v any, ok bool) {
+	kind, _, err := mime.ParseMediaType(c.Type)
+	if err == nil && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		return nil, false
+	}
+	d := json.NewDecoder(bytes.NewReader(c.Bytes))
+	d.UseNumber()
+	return v, d.Decode(&v) == nil
+}
+
+// walker compares a value of a pact with a schema.
+type walker struct {
+	c        *checker
+	prefix   string // pointer to the root of the value in the interaction
+	document string // pointer to the schema
+	whole    bool   // the value is complete: it needs the required members
+	rules    []matching.Rule
+}
+
+func (w *walker) add(at matching.Path, format string, args ...any) {
+	var parts []string
+	for _, s := range at {
+		if s.IsIndex {
+			parts = append(parts, strconv.Itoa(s.Index))
+		} else {
+			parts = append(parts, s.Name)
+		}
+	}
+	w.c.add(w.prefix+pointer(parts...), w.document, format, args...)
+}
+
+// within runs check with another place in the document.
+func (w *walker) within(document string, check func()) {
+	before := w.document
+	w.document = document
+	check()
+	w.document = before
+}
+
+// attempt returns what check finds, without adding it.
+func (w *walker) attempt(check func()) []Finding {
+	before := w.c.found
+	w.c.found = nil
+	check()
+	found := w.c.found
+	w.c.found = before
+	return found
+}
+
+// value compares a value with a schema.
+func (w *walker) value(at matching.Path, ref *openapi3.SchemaRef, value any) {
+	if ref == nil || ref.Value == nil || len(at) > 64 {
+		return
+	}
+	document := w.document
+	if strings.HasPrefix(ref.Ref, "#") {
+		document = strings.TrimPrefix(ref.Ref, "#")
+	}
+	w.within(document, func() { w.schema(at, ref.Value, value) })
+}
+
+func (w *walker) schema(at matching.Path, s *openapi3.Schema, value any) {
+	for _, list := range []struct {
+		name string
+		refs openapi3.SchemaRefs
+	}{{"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
+		w.choice(at, list.name, list.refs, value)
+	}
+	if len(s.AllOf) > 0 {
+		s = merged(s)
+	}
+	set, ruled := matching.Best(w.rules, at)
+	if ruled && !w.ruled(at, s, set) {
+		return
+	}
+	if value == nil && s.Nullable || empty(s) {
+		return
+	}
+	if !typed(s, value) {
+		w.add(at, "want %s, got %s", strings.Join(s.Type.Slice(), " or "), kindOf(value))
+		return
+	}
+	if !ruled || set.Literal() {
+		w.literal(at, s, value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		w.members(at, s, v)
+	case []any:
+		w.elements(at, s, v)
+	}
+}
+
+// empty reports whether a schema says nothing by itself.
+func empty(s *openapi3.Schema) bool {
+	return s.Type == nil && len(s.Properties) == 0 && s.Items == nil && s.Const == nil && len(s.Enum) == 0
+}
+
+// choice requires one alternative without findings, else it adds those of the best one.
+func (w *walker) choice(at matching.Path, name string, refs openapi3.SchemaRefs, value any) {
+	var best []Finding
+	for i, ref := range refs {
+		found := w.attempt(func() {
+			w.within(w.document+pointer(name, strconv.Itoa(i)), func() { w.value(at, ref, value) })
+		})
+		if len(found) == 0 {
+			return
+		}
+		if best == nil || len(found) < len(best) {
+			best = found
+		}
+	}
+	w.c.found = append(w.c.found, best...)
+}
+
+// merged returns a schema with the properties of all that it consists of.
+func merged(s *openapi3.Schema) *openapi3.Schema {
+	all := *s
+	all.AllOf, all.Properties = nil, maps.Clone(s.Properties)
+	if all.Properties == nil {
+		all.Properties = openapi3.Schemas{}
+	}
+	for _, ref := range s.AllOf {
+		if ref.Value == nil {
+			continue
+		}
+		part := merged(ref.Value)
+		maps.Copy(all.Properties, part.Properties)
+		all.Required = append(all.Required[:len(all.Required):len(all.Required)], part.Required...)
+		if all.Type == nil {
+			all.Type = part.Type
+		}
+		all.AnyOf = append(all.AnyOf[:len(all.AnyOf):len(all.AnyOf)], part.AnyOf...)
+		all.OneOf = append(all.OneOf[:len(all.OneOf):len(all.OneOf)], part.OneOf...)
+		if len(all.Enum) == 0 {
+			all.Enum = part.Enum
+		}
+		if all.AdditionalProperties.Schema == nil && all.AdditionalProperties.Has == nil {
+			all.AdditionalProperties = part.AdditionalProperties
+		}
+	}
+	return &all
+}
+
+// kindOf returns the JSON type of a value.
+func kindOf(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case json.Number:
+		if _, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// typed reports whether a schema has the type of a value.
+func typed(s *openapi3.Schema, value any) bool {
+	if s.Type == nil || len(*s.Type) == 0 {
+		return true
+	}
+	kind := kindOf(value)
+	return slices.Contains(*s.Type, kind) || kind == "integer" && slices.Contains(*s.Type, "number")
+}
+
+// literal checks a value that must be equal.
+func (w *walker) literal(at matching.Path, s *openapi3.Schema, value any) {
+	if s.Const != nil && !same(s.Const, value) {
+		w.add(at, "want %v, got %v", s.Const, value)
+	}
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return same(e, value) }) {
+		var names []string
+		for _, e := range s.Enum {
+			names = append(names, fmt.Sprint(e))
+		}
+		w.add(at, "%v is none of %s%s", value, strings.Join(names, ", "), meant(fmt.Sprint(value), names))
+	}
+	switch v := value.(type) {
+	case string:
+		n := uint64(utf8.RuneCountInString(v))
+		if n < s.MinLength || s.MaxLength != nil && n > *s.MaxLength {
+			w.add(at, "the length %d is out of range", n)
+		}
+		if pattern, err := regexp.Compile(s.Pattern); err == nil && !pattern.MatchString(v) {
+			w.add(at, "%q does not match %s", v, s.Pattern)
+		}
+	case json.Number:
+		if n, err := v.Float64(); err == nil && (s.Min != nil && n < *s.Min || s.Max != nil && n > *s.Max) {
+			w.add(at, "%s is out of range", v)
+		}
+	}
+}
+
+func same(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+func (w *walker) members(at matching.Path, s *openapi3.Schema, value map[string]any) {
+	names := slices.Sorted(maps.Keys(s.Properties))
+	for _, name := range slices.Sorted(maps.Keys(value)) {
+		if property, ok := s.Properties[name]; ok {
+			w.within(w.document+pointer("properties", name), func() {
+				w.value(at.Member(name), property, value[name])
+			})
+			continue
+		}
+		if others := s.AdditionalProperties; others.Schema != nil {
+			w.within(w.document+"/additionalProperties", func() {
+				w.value(at.Member(name), others.Schema, value[name])
+			})
+			continue
+		}
+		closed := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has
+		if open := len(names) == 0 || s.AdditionalProperties.Has != nil; closed || !open &&
+			len(s.AnyOf)+len(s.OneOf)+len(s.PatternProperties) == 0 && w.matters(name, names) {
+			w.add(at.Member(name), "the document has no member %s%s", name, meant(name, names))
+		}
+	}
+	for _, name := range s.Required {
+		if _, ok := value[name]; w.whole && !ok {
+			w.add(at, "the member %s is missing", name)
+		}
+	}
+}
+
+// matters reports whether a member that the document neither has nor forbids is an error. In a
+// request it is one only if it looks like a member that the document has.
+func (w *walker) matters(name string, names []string) bool {
+	return !w.whole || meant(name, names) != ""
+}
+
+func (w *walker) elements(at matching.Path, s *openapi3.Schema, value []any) {
+	set, ruled := matching.Best(w.rules, at)
+	n := uint64(len(value))
+	if (!ruled || set.Literal() || w.whole) && (n < s.MinItems || s.MaxItems != nil && n > *s.MaxItems) {
+		w.add(at, "%d elements are out of range", n)
+	}
+	for i, element := range value {
+		w.within(w.document+"/items", func() { w.value(at.Element(i), s.Items, element) })
+	}
+}
+
+// text compares a value of a query, form or header, which is text, with a schema.
+func (w *walker) text(at matching.Path, s *openapi3.Schema, text string) {
+	if s == nil || s.Type == nil || s.Type.Permits("array") || s.Type.Permits("object") {
+		return
+	}
+	var value any = text
+	switch {
+	case s.Type.Permits("string"):
+	case s.Type.Permits("integer"), s.Type.Permits("number"):
+		if json.Valid([]byte(text)) {
+			value = json.Number(text)
+		}
+	case s.Type.Permits("boolean"):
+		if b, err := strconv.ParseBool(text); err == nil {
+			value = b
+		}
+	}
+	w.schema(at, s, value)
+}
+
+// form compares a form with a schema.
+func (w *walker) form(s *openapi3.Schema, text string) {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		w.add(nil, "the form is malformed: %s", err)
+		return
+	}
+	if len(s.AllOf) > 0 {
+		s = merged(s)
+	}
+	if len(s.AnyOf)+len(s.OneOf) > 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(s.Properties))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		property := s.Properties[name]
+		if property == nil {
+			if len(names) > 0 && s.AdditionalProperties.Schema == nil {
+				w.c.add(w.prefix, w.document, "the form has no parameter %s%s", name, meant(name, names))
+			}
+			continue
+		}
+		w.c.found = append(w.c.found, w.attempt(func() { w.text(nil, property.Value, values.Get(name)) })...)
+	}
+	for _, name := range s.Required {
+		if !values.Has(name) {
+			w.add(nil, "the form needs %s", name)
+		}
+	}
+}

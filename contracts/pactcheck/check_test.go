@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gatehouse/httpedge"
+)
+
+// TestCheckCommittedPacts expects no errors: what the pacts say of each other service was verified.
+func TestCheckCommittedPacts(t *testing.T) {
+	got := pactcheck(t, "check", "../pacts")
+	if got.code != 0 || !strings.Contains(got.stdout, "of 2 pacts checked: 0 errors") {
+		t.Errorf("got %+v, want no errors", got)
+	}
+}
+
+// TestCheckFindsPlantedErrors changes a correct interaction in one place each.
+func TestCheckFindsPlantedErrors(t *testing.T) {
+	const body = `{"ok":true,"query":"8.8.8.8","ipVersion":"IPv4","location":{"country":"X","lat":1.5},"flags":{"proxy":false}}`
+	correct := func(rules string) string {
+		return strings.Replace(interaction("a lookup", known, body), `"response":{"status":200,`,
+			`"response":{"status":200,"headers":{"X-Cache":["hit"]},"matchingRules":{"body":{`+rules+`}},`, 1)
+	}
+	rule := func(path, matcher string) string { return `"` + path + `":{"matchers":[` + matcher + `]}` }
+	const response = "/interactions/0/response"
+	for _, row := range []struct {
+		name, old, new, rules string
+		pointer, said         string
+	}{
+		{"a path", "/api/lookup", "/api/lokup", "", "/interactions/0/request/path", "did you mean /api/lookup?"},
+		{"a method", `"GET"`, `"DELETE"`, "", "/interactions/0/request/method", "it has GET"},
+		{"a parameter", `"query":{"q"`, `"query":{"field":["city"],"q"`, "", "/interactions/0/request/query/field", "did you mean fields?"},
+		{"a missing parameter", `"query":{"q":["8.8.8.8"]}`, `"query":{"details":["1"]}`, "", "/interactions/0/request/query", "the query needs q"},
+		{"a listed parameter", `"query":{"q"`, `"query":{"details":["2"],"q"`, "", "/interactions/0/request/query/details", "2 is none of 0, 1"},
+		{"a status", `"status":200`, `"status":204`, "", response + "/status", "the operation has no status 204; it has 200"},
+		{"a header", `"X-Cache"`, `"X-Cach"`, "", response + "/headers/X-Cach", "did you mean X-Cache?"},
+		{"a value of a header", `["hit"]`, `["hot"]`, "", response + "/headers/X-Cache", "did you mean hit?"},
+		{"a content type", "application/json", "text/html", "", response + "/body", "it is application/json"},
+		{"a member", `"country"`, `"contry"`, "", response + "/body/content/location/contry", "did you mean country?"},
+		{"a type", `"lat":1.5`, `"lat":"1.5"`, "", response + "/body/content/location/lat", "want number, got string"},
+		{"null", `"proxy":false`, `"proxy":null`, "", response + "/body/content/flags/proxy", "got null"},
+		{"a listed value", `"IPv4"`, `"IPv5"`, "", response + "/body/content/ipVersion", "did you mean IPv4?"},
+		{"a constant", `"ok":true`, `"ok":false`, "", response + "/body/content/ok", "want true"},
+		{"a range", `"lat":1.5`, `"lat":91`, "", response + "/body/content/location/lat", "out of range"},
+		{"an array", `"flags":{"proxy":false}`, `"flags":[]`, "", response + "/body/content/flags", "got array"},
+		{"a rule of another type", "", "", rule("$.query", `{"match":"integer"}`), response + "/body/content/query", "the rule integer never holds"},
+		{"a rule for null", "", "", rule("$.location.lat", `{"match":"null"}`), response + "/body/content/location/lat", "the rule null never holds"},
+		{"a rule with unlisted values", "", "", rule("$.ipVersion", `{"match":"regex","regex":"^(IPv4|IPv7)$"}`), response + "/body/content/ipVersion", "accepts IPv7"},
+		{"names that the object lacks", "", "", rule("$.flags", `{"match":"eachKey","rules":[{"match":"regex","regex":"^(proxy|proxi)$"}]}`), response + "/body/content/flags", "did you mean proxy?"},
+		{"a rule for nothing", "", "", rule("$.location.town", `{"match":"type"}`), response + "/matchingRules/body/$.location.town", "leads to nothing"},
+		{"a state", "knows a query", "knows a quary", "", "/interactions/0/providerStates", "did you mean"},
+		{"a malformed rule", "", "", rule("$.ok", `{"match":"x"}`), "/interactions/0", `there is no matcher "x"`},
+	} {
+		text := correct(row.rules)
+		if !strings.Contains(text, row.old) {
+			t.Fatalf("%s: %s is not in %s", row.name, row.old, text)
+		}
+		text = pactText("gatehouse", strings.Replace(text, row.old, row.new, 1))
+		file, sarif := write(t, "p.json", text), filepath.Join(t.TempDir(), "r.sarif")
+		got := pactcheck(t, "check", "--sarif", sarif, file)
+		if got.code != 1 || !strings.Contains(got.stdout, file+"#"+row.pointer+": interaction ") ||
+			!strings.Contains(got.stdout, row.said) || !strings.HasSuffix(got.stdout, ": 1 errors\n") ||
+			!strings.Contains(string(read(t, sarif)), `"fullyQualifiedName": "`+row.pointer+`"`) {
+			t.Errorf("%s: got %+v, want %s and %q", row.name, got, row.pointer, row.said)
+		}
+	}
+	if got := pactcheck(t, "check", write(t, "p.json", pactText("gatehouse", correct("")))); got.code != 0 {
+		t.Errorf("got %+v, want no errors", got)
+	}
+}
+
+// TestCheckOtherDocument checks a pact with another provider against a document of version 3.0 from
+// the network, and writes reports.
+func TestCheckOtherDocument(t *testing.T) {
+	const document = `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"servers":[{"url":"https://x.example/v1"}],
+"paths":{"/pets/{id}":{"get":{"responses":{"2XX":{"description":"d","content":{"application/json":{"schema":{"allOf":[
+{"type":"object","properties":{"name":{"type":"string","nullable":true}}},
+{"type":"object","properties":{"tags":{"type":"array","maxItems":2,"items":{"oneOf":[{"type":"string"},{"type":"integer"}]}}}}]}}}}}}}}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/d" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if _, err := w.Write([]byte(document)); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	pact := func(body string) string {
+		return write(t, "p.json", `{"consumer":{"name":"shop"},"provider":{"name":"pets"},"interactions":[{"description":"a pet",
+"request":{"method":"get","path":"/v1/pets/7"},"response":{"status":200,"headers":{"Content-Type":"application/json"},"body":`+body+`}}]}`)
+	}
+	for body, want := range map[string]string{`{"name":null,"tags":["a",1]}`: "", `{"nome":"x"}`: "did you mean name?",
+		`{"tags":[true]}`: "/interactions/0/response/body/tags/0: ", `{"tags":["a","b","c"]}`: "3 elements"} {
+		js, junit := filepath.Join(t.TempDir(), "r.json"), filepath.Join(t.TempDir(), "r.xml")
+		got := pactcheck(t, "check", "--openapi", server.URL+"/d", "--json", js, "--junit", junit, pact(body))
+		var errors struct{ Errors []struct{ Pointer string } }
+		if err := json.Unmarshal(read(t, js), &errors); err != nil {
+			t.Fatal(err)
+		}
+		if (got.code == 1) != (want != "") || !strings.Contains(got.stdout, want) ||
+			len(errors.Errors) != got.code || strings.Contains(string(read(t, junit)), "<failure") != (want != "") {
+			t.Errorf("%s: got %+v and %v, want %q", body, got, errors, want)
+		}
+	}
+	for _, wrong := range []string{server.URL + "/none", "/nowhere", write(t, "d.yaml", "swagger: '2.0'")} {
+		if got := pactcheck(t, "check", "--openapi", wrong, pact("{}")); got.code != 2 ||
+			!strings.Contains(got.stderr, "--openapi: ") {
+			t.Errorf("%s: got %+v, want 2", wrong, got)
+		}
+	}
+	file := write(t, "openapi.yaml", string(httpedge.OpenAPI()))
+	if _, err := os.Stat(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := pactcheck(t, "check", "--openapi", file, "../pacts/oauth-app-gatehouse.json"); got.code != 0 {
+		t.Errorf("got %+v, want no errors", got)
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"gatehouse/contracts"
+	"gatehouse/contracts/broker"
+	"gatehouse/contracts/lint"
+	"gatehouse/contracts/report"
+)
+
+type diffCommand struct {
+	Old      string   `arg:"" help:"The old OpenAPI document: a file, a URL, or a git revision such as v1.2.0 or v1.2.0:path/openapi.yaml."`
+	New      string   `arg:"" help:"The new one."`
+	Pacts    []string `placeholder:"DIR|BROKER" help:"Pacts that may rely on the old document: files, folders, or the address of a Pact Broker; may repeat."`
+	Provider string   `default:"gatehouse" placeholder:"NAME" help:"What a broker calls the service (${default})."`
+	FailOn   string   `name:"fail-on" enum:"consumer,document" default:"consumer" help:"Fail (1) if the changes break an interaction of a consumer, or if they break the document at all: consumer or document (${default})."`
+	JSON     output   `name:"json" type:"path" placeholder:"FILE" group:"reports" help:"Write the changes as JSON."`
+	Markdown output   `name:"markdown" type:"path" placeholder:"FILE" group:"reports" help:"Write a changelog as Markdown."`
+
+	brokerAccess
+}
+
+// Help is shown by pactcheck diff --help.
+func (*diffCommand) Help() string {
+	return "Each change is of one class. It breaks consumers, if interactions of their pacts rely on what has changed: each is named. " +
+		"It breaks the document only, if pacts use the operation but not what has changed. It is pinned by nobody, if no pact uses the operation. " +
+		"Or it is compatible. oasdiff finds most changes. check finds what a pact needs of the new document.\n\n" +
+		"Examples:\n\n    pactcheck diff v1.2.0 httpedge/openapi.yaml --pacts contracts/pacts\n" +
+		"    pactcheck diff --fail-on document --markdown changes.md old.yaml https://api.example/openapi.json"
+}
+
+// defaultPath is where a git revision of gatehouse has its document.
+const defaultPath = "httpedge/openapi.yaml"
+
+// Run compares the documents and prints the changes.
+func (c *diffCommand) Run(p *program) error {
+	before, err := c.document(p, c.Old)
+	if err != nil {
+		return usagef("the old document: %s", err)
+	}
+	after, err := c.document(p, c.New)
+	if err != nil {
+		return usagef("the new document: %s", err)
+	}
+	pacts, err := c.pacts(p)
+	if err != nil {
+		return usagef("--pacts: %s", err)
+	}
+	changes, err := lint.Compare(before, after, pacts)
+	if err != nil {
+		return usagef("%s", err)
+	}
+	broken := 0
+	for _, one := range changes {
+		if one.Class == lint.BreaksConsumer || one.Class != lint.BreaksNothing && c.FailOn == "document" {
+			broken++
+		}
+		if _, err := fmt.Fprintln(p.stdout, report.Line(title(one.Class)+": "+changeLine(one))); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintf(p.stdout, "%d changes, %d of them break what --fail-on %s says\n",
+		len(changes), broken, c.FailOn); err != nil {
+		return err
+	}
+	asJSON := func(w io.Writer) error { return encode(w, map[string]any{"changes": changes}) }
+	if err := c.JSON.write(asJSON); err != nil {
+		return err
+	}
+	if err := c.Markdown.write(func(w io.Writer) error { return changelog(w, changes) }); err != nil {
+		return err
+	}
+	if broken > 0 {
+		return errUnverified
+	}
+	return nil
+}
+
+// title returns the heading of a class.
+func title(class lint.Class) string {
+	return map[lint.Class]string{lint.BreaksConsumer: "breaks consumers",
+		lint.BreaksDocument: "breaks the document", lint.BreaksNobody: "pinned by nobody",
+		lint.BreaksNothing: "compatible"}[class]
+}
+
+// changeLine returns a change as one line.
+func changeLine(c lint.Change) string {
+	line := fmt.Sprintf("%s: %s (%s)", c.Operation, c.Message, c.Rule)
+	if len(c.PinnedBy) > 0 {
+		line += "; relied on by " + strings.Join(c.PinnedBy, ", ")
+	}
+	return line
+}
+
+// changelog writes the changes as Markdown, a section for each class.
+func changelog(w io.Writer, changes []lint.Change) error {
+	var b strings.Builder
+	b.WriteString("# Changes of the interface\n")
+	var class lint.Class
+	for _, one := range changes {
+		if one.Class != class {
+			class = one.Class
+			heading := title(class)
+			fmt.Fprintf(&b, "\n## %s\n\n", strings.ToUpper(heading[:1])+heading[1:])
+		}
+		fmt.Fprintf(&b, "- %s: %s", report.Code(one.Operation), report.Code(one.Message))
+		for _, name := range one.PinnedBy {
+			fmt.Fprintf(&b, "\n  - %s", report.Code(name))
+		}
+		b.WriteString("\n")
+	}
+	if len(changes) == 0 {
+		b.WriteString("\nNone.\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// document reads a file, a URL or a git revision.
+func (c *diffCommand) document(p *program, name string) ([]byte, error) {
+	if _, err := os.Stat(name); err == nil || isURL(name) {
+		return fetch(p, name)
+	}
+	if strings.HasPrefix(name, "-") {
+		return nil, fmt.Errorf("%s is no file, URL or git revision", name)
+	}
+	if !strings.Contains(name, ":") {
+		name += ":" + defaultPath
+	}
+	text, err := exec.CommandContext(p.ctx, "git", "show", "--end-of-options", name).Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s is no file, and git does not show it", name)
+	}
+	return text, nil
+}
+
+// pacts reads the pacts of --pacts. Broken ones are an error.
+func (c *diffCommand) pacts(p *program) (all []*contracts.Pact, err error) {
+	for _, name := range c.Pacts {
+		var found []pact
+		if isURL(name) {
+			var client *broker.Client
+			if client, err = broker.New(broker.Config{URL: name, Token: c.Token, Username: c.Username,
+				Password: c.Password}); err == nil {
+				found, err = (&verifyCommand{Provider: c.Provider}).fetch(p, client)
+			}
+		} else {
+			found, err = readPacts(p, name, c.Provider)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range found {
+			if one.broken {
+				return nil, one.Malformed()
+			}
+			all = append(all, one.Pact)
+		}
+	}
+	return all, nil
+}

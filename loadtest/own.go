@@ -1,0 +1,310 @@
+package loadtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/loadtest/plan"
+)
+
+// Own is a scenario from a file.
+type Own struct {
+	Scenario
+	Schedule    Schedule // nil = closed
+	Concurrency int
+	Thresholds  []Expectation
+
+	plan      *plan.Plan
+	constants map[string]string
+	rows      []map[string]string
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// ReadOwn reads the scenario in a YAML file. duration is that of the command line; 0 = the file's.
+func ReadOwn(name string, duration time.Duration) (*Own, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	o := &Own{}
+	o.plan, err = plan.Read(name, text, func(data string) ([]string, error) {
+		f, err := os.Open(filepath.Join(filepath.Dir(name), data))
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		var columns []string
+		if columns, o.rows, err = plan.ReadRows(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", data, err)
+		}
+		return columns, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if o.constants, err = o.plan.Constants(os.LookupEnv); err != nil {
+		return nil, err
+	}
+	base := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+	base = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(base), "-"), "-.0123456789")
+	o.Scenario = Scenario{Name: cmp.Or(o.plan.Name, base, "own"), About: o.plan.About, Rate: 10,
+		Duration: 10 * time.Second, own: o}
+	if _, err := ScenarioNamed(o.Name); err == nil {
+		return nil, o.plan.Errorf([]any{"name"},
+			"a built-in scenario is called %s: choose another name", o.Name)
+	}
+	o.prepare = o.ready
+	for _, s := range o.plan.Steps {
+		if !slices.Contains(o.steps, s.Name) {
+			o.steps = append(o.steps, s.Name)
+		}
+	}
+	return o, o.readLoad(duration)
+}
+
+// readLoad reads the load and the thresholds.
+func (o *Own) readLoad(duration time.Duration) error {
+	p := o.plan
+	if p.Duration != "" {
+		d, err := time.ParseDuration(p.Duration)
+		if err != nil || d <= 0 {
+			return p.Errorf([]any{"duration"}, "duration: write a time such as 30s")
+		}
+		o.Duration = d
+	}
+	if duration > 0 {
+		o.Duration = duration
+		if p.Timed() {
+			return p.Errorf([]any{"stages"}, "--duration: the stages of the file say how long they are")
+		}
+	}
+	for i, text := range p.Stages {
+		stage, err := ParseSchedule(string(text), o.Duration)
+		if err != nil {
+			return p.Errorf([]any{"stages", i}, "stages: %s", err)
+		}
+		o.Schedule = append(o.Schedule, stage...)
+	}
+	if o.Concurrency = p.Users; o.Schedule == nil && o.Concurrency == 0 {
+		o.Schedule = Steady(o.Rate, o.Duration)
+	}
+	for i, text := range p.Thresholds {
+		e, err := ParseExpectation(text)
+		if err == nil && !e.Names(o.steps) {
+			err = fmt.Errorf("%q: there is no step %s: there are %s", text, e.Step,
+				strings.Join(o.steps, ", "))
+		}
+		if err != nil {
+			return p.Errorf([]any{"thresholds", i}, "thresholds: %s", err)
+		}
+		o.Thresholds = append(o.Thresholds, e)
+	}
+	return nil
+}
+
+// needs returns the flags that the steps need and the target lacks.
+func (o *Own) needs(t Target) (missing []string) {
+	for _, s := range slices.Concat(o.plan.Setup, o.plan.Teardown) {
+		if s.Server == "admin" && t.Admin == "" {
+			return []string{"--admin"}
+		}
+	}
+	return nil
+}
+
+// ready makes the requests of setup. Those of teardown follow after the run, and after a setup that
+// failed.
+func (o *Own) ready(ctx context.Context, s *Setup) (w *workload, err error) {
+	public, err := newRun(s.Target.Base, Config{Timeout: s.provisioner.o.http.Timeout}, nil)
+	if err != nil {
+		return nil, err
+	}
+	public.header = s.Target.Header
+	servers := map[string]*run{"": public, "public": public}
+	if s.Target.Admin != "" {
+		if servers["admin"], err = newRun(s.Target.Admin, public.config, nil); err != nil {
+			return nil, err
+		}
+	}
+	shared := maps.Clone(o.constants)
+	maps.Copy(shared, map[string]string{"run": s.provisioner.run, "target": publicAddress(
+		s.Target.Base), "operator.id": s.Target.ClientID, "operator.secret": s.Target.ClientSecret})
+	rows := make([]map[string]string, len(o.rows))
+	for i := range rows {
+		rows[i] = maps.Clone(o.rows[i])
+	}
+	prelude := &prelude{o, s, servers, shared, rows}
+	after := func(ctx context.Context) error {
+		err := prelude.play(ctx, "teardown", o.plan.Teardown)
+		public.client.CloseIdleConnections()
+		return err
+	}
+	if err := prelude.play(ctx, "setup", o.plan.Setup); err != nil {
+		return nil, errors.Join(err, after(context.WithoutCancel(ctx)))
+	}
+	return &workload{hit: func(h *Hit) error { return o.hit(h, s, shared, rows) }, after: after}, nil
+}
+
+// prelude makes requests that are not measured.
+type prelude struct {
+	own     *Own
+	setup   *Setup
+	servers map[string]*run
+	shared  map[string]string
+	rows    []map[string]string
+}
+
+func (p *prelude) play(ctx context.Context, part string, steps []plan.Step) error {
+	for i := range steps {
+		s := &steps[i]
+		once := func(row map[string]string, n int) error {
+			h := &Hit{Number: uint64(n), Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+				run: p.servers[s.Server]}
+			into := row
+			if into == nil {
+				into = p.shared
+			}
+			visit := &visit{h: h, base: p.setup.Target.Base, from: []map[string]string{row,
+				p.shared}, into: into}
+			request, wrong := visit.request(s)
+			if wrong == "" {
+				_, _, wrong = h.exchange(&request)
+			}
+			if wrong != "" {
+				return fmt.Errorf("%s: %s: %s", part, s.Name, wrong)
+			}
+			return nil
+		}
+		var err error
+		if s.EachRow {
+			err = p.setup.provisioner.each(ctx, len(p.rows), "rows for "+s.Name, func(n int) error {
+				return once(p.rows[n], n)
+			})
+		} else if err = ctx.Err(); err == nil {
+			err = once(nil, i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hit makes the requests of one hit.
+func (o *Own) hit(h *Hit, s *Setup, shared map[string]string, rows []map[string]string) error {
+	own := map[string]string{}
+	v := &visit{h: h, base: s.Target.Base, from: []map[string]string{own, shared}, into: own,
+		cookies: &browser{h: h}}
+	if n := uint64(len(rows)); n > 0 {
+		if o.plan.Data.Once && h.Number >= n {
+			return errUsedUp
+		}
+		v.from = []map[string]string{own, rows[h.Number%n], shared}
+	}
+	for i := range o.plan.Steps {
+		step := &o.plan.Steps[i]
+		request, wrong := v.request(step)
+		if wrong != "" {
+			h.fail(step.Name, wrong)
+			return errStep
+		}
+		if _, err := v.cookies.do(step.Name, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visit is the state of a hit: its variables and cookies.
+type visit struct {
+	h       *Hit
+	base    string
+	from    []map[string]string // variables, the first map with a name counts
+	into    map[string]string   // for what steps save
+	cookies *browser
+}
+
+func (v *visit) value(name string) string {
+	switch name {
+	case "hit":
+		return strconv.FormatUint(v.h.Number, 10)
+	case "random":
+		return fmt.Sprintf("%016x", v.h.Rand.Uint64())
+	}
+	for _, all := range v.from {
+		if value, ok := all[name]; ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// request returns the request of a step, or what is wrong with a value in it.
+func (v *visit) request(s *plan.Step) (q Request, wrong string) {
+	q = Request{Method: s.Method, Path: s.Path.Fill(v.value, func(at int, value string) string {
+		if at == 0 {
+			return value
+		}
+		return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	})}
+	if strings.Contains(q.Path, "://") {
+		q.Path = strings.TrimPrefix(q.Path, strings.TrimSuffix(v.base, "/"))
+	}
+	if !strings.HasPrefix(q.Path, "/") || strings.HasPrefix(q.Path, "//") {
+		return q, "the path leads to another server"
+	}
+	switch {
+	case s.Form != nil:
+		q.Form = url.Values{}
+		for name, text := range s.Form {
+			q.Form.Set(name, text.Fill(v.value, nil))
+		}
+	case s.JSON != nil:
+		var err error
+		if q.JSON, err = s.JSON.Fill(v.value); err != nil {
+			return q, "the body is no JSON"
+		}
+	case s.Body != nil:
+		q.Text = []byte(s.Body.Fill(v.value, nil))
+	}
+	for name, text := range s.Headers {
+		value := text.Fill(v.value, nil)
+		if strings.ContainsAny(value, "\r\n") {
+			return q, "the header " + name + " has a line break"
+		}
+		q.Header = append(q.Header, [2]string{name, value})
+	}
+	q.Want = func(r *Response) string { return v.read(s, r) }
+	return q, ""
+}
+
+// read saves what a step saves, and returns what is wrong with the response.
+func (v *visit) read(s *plan.Step, r *Response) string {
+	if !s.Expect.Has(r.Status) {
+		return wrongStatus(r)
+	}
+	for name, from := range s.Save {
+		value, wrong := from.Read(r.Header, r.Body)
+		if wrong != "" {
+			return wrong
+		}
+		v.into[name] = strings.Clone(value)
+	}
+	return ""
+}
+
+// afterwards is the time that teardown may take after an interrupted run.
+const afterwards = 30 * time.Second
