@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/actors/account"
@@ -62,9 +63,12 @@ type node struct {
 	served chan error
 }
 
+// fixtures counts the fixtures of the process, which distinguishes their values.
+var fixtures atomic.Int64
+
 // newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know.
 func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, err error) {
-	f = &fixture{values: map[string]any{}, settled: map[string]settled{}, tokens: standIns{},
+	f = &fixture{values: map[string]any{"fixture": fixtures.Add(1)}, settled: map[string]settled{}, tokens: standIns{},
 		cluster: config.Cluster, chooser: newChooser(config.Cluster)}
 	f.end = func() {}
 	defer func() {

@@ -1,6 +1,7 @@
 package contracts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,9 +9,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"time"
 
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/providers/sim"
 )
 
@@ -39,8 +43,9 @@ func lookupStates() []State {
 			[]Parameter{{"query", String, UnknownQuery, nil, "One of those addresses or domains."}},
 			nil,
 			func(a arguments) (setUp, error) { return upstreamSays(a, "fail"), nil }},
-		{"the cache holds a query", "Someone has just looked up the same query.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."}}, nil,
+		{"the cache holds a query", "Someone has looked up the same query.",
+			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."},
+				{"age", Integer, 0, nil, "Seconds since then, at most 300."}}, nil,
 			parseCached},
 	}
 }
@@ -94,14 +99,52 @@ func parseCached(a arguments) (setUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(_ context.Context, f *fixture) error {
+	age := time.Duration(a.number("age")) * time.Second
+	return func(ctx context.Context, f *fixture) error {
 		for _, n := range f.nodes { // each has a cache
-			if n.lookUp(q).Entry == nil {
+			entry := n.lookUp(q).Entry
+			if entry == nil {
 				return stateErrorf("query %s: there is no result to cache", a.text("query"))
 			}
+			if age > 0 {
+				if err := f.restartWith(ctx, q, entry, age); err != nil {
+					return err
+				}
+				break
+			}
 		}
+		f.values["cached_query"], f.values["cached_at"] = a.text("query"), time.Now().Add(-age)
 		return nil
-	}, nil
+	}, a.within("age", 0, 300)
+}
+
+// restartWith restarts the nodes with one result in their caches, which is older by age: a cache
+// file has it.
+func (f *fixture) restartWith(ctx context.Context, q geo.Query, entry *geo.Entry,
+	age time.Duration) error {
+	now := time.Now()
+	older := entry.Copy(now)
+	older.Age += age
+	entry, err := geo.EntryOf(q, older, now)
+	if err != nil {
+		return err
+	}
+	cache, err := geo.NewCache(1)
+	if err != nil {
+		return err
+	}
+	cache.Put(q, entry)
+	var text bytes.Buffer
+	file := filepath.Join(f.folder, "cache")
+	if err := errors.Join(cache.Save(&text, f.CacheOrigin(), now),
+		os.WriteFile(file, text.Bytes(), 0o600)); err != nil {
+		return err
+	}
+	return f.restart(ctx, func(c *stack.Config) {
+		lookups := *c.Lookups
+		lookups.CacheFile = file
+		c.Lookups = &lookups
+	})
 }
 
 func (n *node) lookUp(q geo.Query) geo.Outcome {

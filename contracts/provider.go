@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -131,6 +132,19 @@ func (p *Provider) TearDown(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.endFixture()
+}
+
+// Values returns what the states of the current interaction have set: their values, and what only
+// relations ask for. Those are: fixture, a number of its own; access_client and access_user, the owners
+// of access_token; cached_query and cached_at, the time of its lookup; opened and a path
+// with a limit, the time of its first request; nonce, sid and auth_time of a code.
+func (p *Provider) Values() map[string]any {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.fixture == nil {
+		return nil
+	}
+	return maps.Clone(p.fixture.values)
 }
 
 // needFixture starts a fixture unless there is one. p.mu is locked.

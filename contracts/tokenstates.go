@@ -105,6 +105,8 @@ func parseCode(a arguments) (setUp, error) {
 			code.Details = oauth.GrantDetails{AuthTime: now.Unix(), AMR: []string{"pwd"},
 				SID: rand.Text(), Nonce: a.text("nonce")}
 		}
+		f.values["nonce"], f.values["sid"] = code.Details.Nonce, code.Details.SID
+		f.values["auth_time"] = code.Details.AuthTime
 		var err error
 		if code.Details.Targets, err = f.targetsOf(ctx, a); err != nil {
 			return err
@@ -212,6 +214,7 @@ func (f *fixture) seal(t *oauth.AccessToken, text string) {
 		f.tokens[text] = sealed
 	}
 	f.values["access_token"] = cmp.Or(text, sealed)
+	f.values["access_client"], f.values["access_user"] = t.ClientID, t.UserID
 }
 
 func parseRefreshToken(a arguments) (setUp, error) {
@@ -301,17 +304,21 @@ func parseAccessToken(a arguments) (setUp, error) {
 
 func limitState(path string, endpoint token.Endpoint, limit int, owners []Value) State {
 	return State{"the limit of " + path + " is used up", "The access token has no requests left in this minute. It is the token of an earlier state, or a new one.",
-		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Remaining requests, at most %d.", limit-1)}},
+		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Remaining requests, at most %d.", limit-1)},
+			{"elapsed", Integer, 0, nil, "Seconds since the first request, at most 30."}},
 		append([]Value{{"access_token", "The access token."}}, owners...),
 		func(a arguments) (setUp, error) {
 			return func(ctx context.Context, f *fixture) error {
-				return f.useUp(ctx, endpoint, limit-a.number("remaining"))
-			}, a.within("remaining", 0, limit-1)
+				at := time.Now().Add(-time.Duration(a.number("elapsed")) * time.Second)
+				f.values["opened "+path] = at
+				return f.useUp(ctx, endpoint, limit-a.number("remaining"), at)
+			}, errors.Join(a.within("remaining", 0, limit-1), a.within("elapsed", 0, 30))
 		}}
 }
 
-// useUp makes requests with the current access token.
-func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests int) error {
+// useUp makes requests with the current access token at a time.
+func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests int,
+	at time.Time) error {
 	if _, ok := f.values["access_token"]; !ok {
 		if err := f.setUpDefault(ctx, "an access token"); err != nil {
 			return err
@@ -320,7 +327,7 @@ func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests i
 	text, _ := f.values["access_token"].(string)
 	bearer := f.tokens.issued(text)
 	for range requests {
-		switch admission := f.Tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
+		switch admission := f.Tokens.Admit(bearer, endpoint, at); admission.Verdict {
 		case token.Admitted, token.InsufficientScope, token.UnapprovedScope:
 		default:
 			return stateErrorf("the access token is not live, or its limit is already used up")

@@ -100,7 +100,7 @@ func TestWrongMethodAtAPage(t *testing.T) {
 		title)
 	post := st.Send(t, "POST", st.URL+"/oauth/authorize", "", "Accept", likesPages)
 	isErrorPage(post, t, "POST /oauth/authorize", 405, title)
-	post.Has(t, "Allow", "GET, OPTIONS")
+	post.Has(t, "Allow", "GET, POST, OPTIONS")
 	head := st.Send(t, "HEAD", st.URL+"/oauth/authorize", "", "Accept", likesPages)
 	if head.Status != 405 || head.Body != "" ||
 		head.Header.Get("Content-Type") != "text/html; charset=utf-8" ||

@@ -61,11 +61,16 @@ func (s *Server) handler(endpoints []endpoint.Endpoint,
 		for _, method := range e.Methods {
 			r.Handle(method, e.Pattern, serve)
 		}
-		allow := strings.Join(append(slices.Clone(e.Methods), fasthttp.MethodOptions), ", ")
+		methods := append(slices.Clone(e.Methods), fasthttp.MethodOptions)
+		other := strings.Join(methods, ", ") // than POST, which takes some forms
+		if e.Form != nil {
+			methods = slices.Insert(methods, len(e.Methods), fasthttp.MethodPost)
+		}
+		allow := strings.Join(methods, ", ")
 		preflight, refuse := e, e
 		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins || e.NamedOrigin),
 			nil
-		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
+		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow, other), nil
 		if e.Form != nil {
 			form, served := e, e.Form
 			form.Handle = func(ctx *fasthttp.RequestCtx) {
@@ -113,8 +118,10 @@ func notFound(ctx *fasthttp.RequestCtx) {
 	endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrNotFound)
 }
 
-func (s *Server) methodNotAllowed(format endpoint.Format, allow string) fasthttp.RequestHandler {
-	problem := endpoint.ErrMethodNotAllowed.Saying("Use one of these methods: " + allow + ".")
+// methodNotAllowed responds to a method that an endpoint does not have. allow lists those of the
+// endpoint (RFC 9110 section 10.2.1), use those that take any request.
+func (s *Server) methodNotAllowed(format endpoint.Format, allow, use string) fasthttp.RequestHandler {
+	problem := endpoint.ErrMethodNotAllowed.Saying("Use one of these methods: " + use + ".")
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
 		if wantsPage(ctx, format) {

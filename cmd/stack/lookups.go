@@ -25,7 +25,7 @@ func (s *Stack) startLookups() (err error) {
 	c := s.config.Lookups
 	service := lookup.Config{
 		CacheEntries: c.CacheEntries, CacheTTL: c.CacheTTL, CacheFile: c.CacheFile,
-		CacheOrigin: s.cacheOrigin(), LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
+		CacheOrigin: s.CacheOrigin(), LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Peers: c.Peers, Ledger: c.Ledger, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
@@ -104,9 +104,9 @@ func (s *Stack) openProviders() (provider, fallback geo.Provider, err error) {
 	return client, fallback, nil
 }
 
-// cacheOrigin names the settings that results depend on. Cached results of other settings are not
+// CacheOrigin names the settings that results depend on. Cached results of other settings are not
 // read from a file.
-func (s *Stack) cacheOrigin() string {
+func (s *Stack) CacheOrigin() string {
 	c := s.config.Lookups
 	origin := fmt.Sprintf("%q %q %v %q",
 		c.Upstream.Tier, c.Upstream.Base, c.CacheTTL, c.Reverse.Server)

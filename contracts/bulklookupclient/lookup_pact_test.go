@@ -126,6 +126,23 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 			}
 		})
 	})
+	p.Test(t, pacttest.Interaction{
+		Name: "a lookup that was cached two minutes ago",
+		Given: []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8", "age",
+			120)},
+		Request: getLookup("8.8.8.8"),
+		Response: pacttest.Response{Status: 200, JSON: result(nil), Header: header(
+			"X-Geo-Source", source, "X-Cache", "hit",
+			"Age", pacttest.Matching("127", "^(1[2-9][0-9]|[2-5][0-9][0-9])$"),
+			"Cache-Control", "private, max-age=600")},
+	}, func(t *testing.T, base string) {
+		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+			got, err := c.Lookup(ctx, "8.8.8.8")
+			if err != nil || got.Origin.Age != 127*time.Second {
+				t.Errorf("got %+v, %v, want a result of 127 seconds ago", got, err)
+			}
+		})
+	})
 	head := getLookup("8.8.8.8")
 	head.Method = "HEAD"
 	p.Test(t, pacttest.Interaction{

@@ -25,11 +25,63 @@ type Exchange struct {
 	Status         int
 	Header         http.Header
 	Body           any // JSON; nil = another type
-	// Ask sends the service another request, after the response.
+	Query          url.Values
+	// Values are those of the provider states: what they return, and what only the tests of the
+	// contracts know of it.
+	Values map[string]any
+	// Ask sends the service another request, after the response. path may have a query.
 	Ask func(method, path string, header http.Header, form url.Values) *Exchange
 
-	size int  // of the body in bytes
-	seen bool // an earlier response had the same request ID
+	request *http.Request // without its body
+	target  string        // path and query
+	text    []byte        // the body
+	size    int           // of the body in bytes
+	seen    bool          // an earlier response had the same request ID
+	window  window        // when the first request with this limit came
+	again   []string      // names of issued values that an earlier response had
+}
+
+// window is the time in which the first request of a rate limit came.
+type window struct{ from, to time.Time }
+
+// memory is what a checked service said before.
+type memory struct {
+	mu      sync.Mutex
+	said    map[string]bool   // request IDs and issued values, each after its name
+	windows map[string]window // by fixture, path and credential
+}
+
+// repeats reports whether a value was said before, and remembers it.
+func (m *memory) repeats(name, value string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := name + " " + value
+	before := m.said[key]
+	m.said[key] = true
+	return before
+}
+
+// opened returns the window that a request with a rate limit is in. A state may have opened it.
+func (m *memory) opened(e *Exchange) window {
+	credential := e.Request.Get("Authorization")
+	if token := e.Form.Get("access_token"); token != "" {
+		credential = "Bearer " + token
+	}
+	key := fmt.Sprint(e.Values["fixture"], " ", e.Path, " ", credential)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w, ok := m.windows[key]
+	if at, given := e.Values["opened "+e.Path].(time.Time); given && !ok {
+		w, ok = window{at, at}, true
+	}
+	switch {
+	case !ok || e.Sent.Sub(w.to) > limitWindow:
+		w = window{e.Sent, e.Received}
+	case e.Received.Sub(w.from) > limitWindow: // the window may have ended meanwhile
+		w.to = e.Received
+	}
+	m.windows[key] = w
+	return w
 }
 
 // object returns the body as an object; nil = it is none.
@@ -50,32 +102,36 @@ func (e *Exchange) broken() []error {
 	return all
 }
 
-// Checked returns service with a check of all Relations on every response. failed gets an error for
-// each that a response breaks. The response stays the same.
-func Checked(service http.Handler, failed func(error)) http.Handler {
-	var ids sync.Map // request IDs of responses
+// Checked returns service with a check of all Relations on every response. values returns those of
+// the states, nil = none. failed gets an error for each relation that a response breaks. The response
+// stays the same.
+func Checked(service http.Handler, values func() map[string]any, failed func(error)) http.Handler {
+	m := &memory{said: map[string]bool{}, windows: map[string]window{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		e := &Exchange{Method: r.Method, Path: r.URL.Path, Request: r.Header.Clone(),
-			Sent: time.Now(), Ask: asker(service, r)}
-		if isForm(r.Header) {
-			e.Form, _ = url.ParseQuery(string(sent)) // a malformed form is the service's affair
+		e := newExchange(r, sent)
+		if values != nil {
+			e.Values = values()
 		}
-		e.Sending = parsed(sent)
+		e.Ask = asker(service, r, m, e.Values)
 		r.Body = io.NopCloser(bytes.NewReader(sent))
 		r.Header.Del("Accept-Encoding") // the relations read bodies
 		recorder := httptest.NewRecorder()
 		service.ServeHTTP(recorder, r)
-		e.Received, e.Status, e.Header = time.Now(), recorder.Code, recorder.Header()
-		e.Body, e.size = parsed(recorder.Body.Bytes()), recorder.Body.Len()
+		e.receive(recorder, m)
 		if isLines(recorder.Header()) {
 			e.Sending, e.Body = queriesOf(r.Header, sent), listOfLines(recorder.Body.Bytes())
 		}
-		_, e.seen = ids.LoadOrStore(recorder.Header().Get("X-Request-Id"), true)
+		e.seen = m.repeats("X-Request-Id", recorder.Header().Get("X-Request-Id"))
+		for name, value := range e.issued() {
+			if m.repeats(name, value) {
+				e.again = append(e.again, name)
+			}
+		}
 		for _, err := range e.broken() {
 			failed(err)
 		}
@@ -83,6 +139,28 @@ func Checked(service http.Handler, failed func(error)) http.Handler {
 		w.WriteHeader(recorder.Code)
 		_, _ = w.Write(recorder.Body.Bytes()) // the verifier notices a truncated body
 	})
+}
+
+// newExchange returns the exchange of a request that is sent now.
+func newExchange(r *http.Request, sent []byte) *Exchange {
+	e := &Exchange{Method: r.Method, Path: r.URL.Path, Request: r.Header.Clone(), Sent: time.Now(),
+		Query: r.URL.Query(), request: r.Clone(r.Context()), target: r.URL.RequestURI()}
+	e.request.Body = http.NoBody
+	if isForm(r.Header) {
+		e.Form, _ = url.ParseQuery(string(sent)) // a malformed form is the service's affair
+	}
+	e.Sending = parsed(sent)
+	return e
+}
+
+// receive sets the response.
+func (e *Exchange) receive(response *httptest.ResponseRecorder, m *memory) {
+	e.Received, e.Status, e.Header = time.Now(), response.Code, response.Header()
+	e.text = response.Body.Bytes()
+	e.Body, e.size = parsed(e.text), len(e.text)
+	if e.Header.Get("X-RateLimit-Reset") != "" {
+		e.window = m.opened(e)
+	}
 }
 
 func isForm(h http.Header) bool {
@@ -108,12 +186,11 @@ func listOfLines(text []byte) any {
 func queriesOf(h http.Header, text []byte) any {
 	queries := []any{}
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		query := any(line)
+		query := any(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"))
 		if isLines(h) {
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
 			query = parsed([]byte(line))
 		}
 		if named := members(query); named != nil {
@@ -134,21 +211,24 @@ func parsed(text []byte) any {
 }
 
 // asker returns a function that sends requests from the caller of a request.
-func asker(service http.Handler, of *http.Request) func(method, path string, header http.Header,
-	form url.Values) *Exchange {
+func asker(service http.Handler, of *http.Request, m *memory,
+	values map[string]any) func(method, path string, header http.Header, form url.Values) *Exchange {
 	return func(method, path string, header http.Header, form url.Values) *Exchange {
 		r := of.Clone(of.Context())
 		r.Method, r.Header = method, header.Clone()
-		r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", ""
+		r.URL.Path, r.URL.RawQuery, _ = strings.Cut(path, "?")
+		r.URL.RawPath, r.RequestURI = "", path
 		text := form.Encode()
 		if form != nil {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
+		e := newExchange(r, []byte(text))
+		e.Values = values
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 		recorder := httptest.NewRecorder()
 		service.ServeHTTP(recorder, r)
-		return &Exchange{Method: method, Path: path, Status: recorder.Code,
-			Header: recorder.Header(), Body: parsed(recorder.Body.Bytes())}
+		e.receive(recorder, m)
+		return e
 	}
 }
 
@@ -166,7 +246,7 @@ func (e *Exchange) introspect(token string) (about object, ok bool) {
 	default:
 		return nil, false
 	}
-	got := e.Ask(http.MethodPost, introspected[0], header, question)
+	got := e.Ask(http.MethodPost, own().introspect[0], header, question)
 	return got.object(), got.Status == http.StatusOK
 }
 

@@ -24,7 +24,7 @@ func idToken(e *Exchange) error {
 	if !ok {
 		return nil
 	}
-	keys, err := keysOf(e.Ask(http.MethodGet, "/oauth/jwks", http.Header{}, nil))
+	keys, err := keysOf(e.Ask(http.MethodGet, own().keys[0], http.Header{}, nil))
 	if err != nil {
 		return err
 	}
@@ -36,15 +36,13 @@ func idToken(e *Exchange) error {
 	if err := signed.Claims(keys, &claims); err != nil {
 		return fmt.Errorf("got an id_token that no key of the key set has signed: %w", err)
 	}
-	issuer := e.Ask(http.MethodGet, "/.well-known/openid-configuration", http.Header{},
-		nil).object()["issuer"]
+	issuer, _ := e.issuer()
 	access, _ := e.object()["access_token"].(string)
 	sum := sha256.Sum256([]byte(access))
 	about, known := e.introspect(access)
 	exp, _ := number(claims, "exp")
 	iat, _ := number(claims, "iat")
 	authTime, hasAuthTime := number(claims, "auth_time")
-	_, hasNonce := claims["nonce"]
 	now := float64(e.Received.Unix())
 	switch {
 	case claims["iss"] != issuer:
@@ -54,15 +52,42 @@ func idToken(e *Exchange) error {
 			claims["sub"], about["client_id"], about["sub"])
 	case claims["at_hash"] != base64.RawURLEncoding.EncodeToString(sum[:16]):
 		return errors.New("got an id_token for another access token")
-	case exp <= now || exp-iat > accessLifetime.Seconds() || iat > now+1 || iat < now-60:
-		return fmt.Errorf("got an id_token from %v to %v, want one from now on", iat, exp)
+	case exp-iat != accessLifetime.Seconds() || iat > now+1 || iat < now-60:
+		return fmt.Errorf("got an id_token from %v to %v, want one from now on, for an hour", iat, exp)
 	case hasAuthTime && (authTime > now+1 || authTime < now-leeway.Seconds()):
 		return fmt.Errorf("got auth_time %v, want the time of the sign-in", authTime)
-	case hasNonce == (e.Form.Get("grant_type") == "refresh_token"):
-		return fmt.Errorf("got nonce %v with %s, want one for a code only", claims["nonce"],
-			e.Form.Get("grant_type"))
+	case claims["nonce"] != nil && e.Form.Get("grant_type") == "refresh_token":
+		return fmt.Errorf("got nonce %v of a refresh, want one for a code only", claims["nonce"])
+	}
+	return e.signedIn(claims)
+}
+
+// signedIn compares the claims of an id_token with the authorization that the state made.
+func (e *Exchange) signedIn(claims object) error {
+	code, ok := e.Values["code"]
+	if !ok || e.Form.Get("code") != code {
+		return nil
+	}
+	for _, name := range []string{"nonce", "sid", "auth_time"} {
+		want, known := e.Values[name]
+		if known && fmt.Sprint(want) == "" {
+			want = nil
+		}
+		if n, ok := want.(int64); ok {
+			want = float64(n)
+		}
+		if known && claims[name] != want {
+			return fmt.Errorf("got %s %v, want %v of the authorization", name, claims[name], want)
+		}
 	}
 	return nil
+}
+
+// issuer asks the service for its name.
+func (e *Exchange) issuer() (string, bool) {
+	issuer, ok := e.Ask(http.MethodGet, own().metadata[0], http.Header{}, nil).object()["issuer"]
+	text, isText := issuer.(string)
+	return text, ok && isText
 }
 
 // keysOf returns a key set.
@@ -86,6 +111,9 @@ func keysOf(e *Exchange) (*jose.JSONWebKeySet, error) {
 }
 
 func publicKeys(e *Exchange) error {
+	if e.Method == http.MethodHead {
+		return nil
+	}
 	if e.Status != http.StatusOK {
 		return nil
 	}
@@ -109,7 +137,7 @@ func sameSubject(e *Exchange) error {
 	if !ok {
 		return nil
 	}
-	got := e.profile(profilePaths[0], e.Request.Get("Authorization"))
+	got := e.profile(own().profiles[0], e.Request.Get("Authorization"))
 	id, ok := number(got.object(), "id")
 	if got.Status == http.StatusOK && (!ok || strconv.FormatFloat(id, 'f', -1, 64) != sub) {
 		return fmt.Errorf("got sub %s of the user %v", sub, got.object()["id"])
@@ -125,8 +153,9 @@ func namesMetadata(e *Exchange) error {
 	challenge := e.Header.Get("WWW-Authenticate")
 	want := map[int]string{http.StatusBadRequest: "invalid_request",
 		http.StatusForbidden: "insufficient_scope"}[e.Status]
-	if e.Status == http.StatusUnauthorized && (e.Request.Get("Authorization") != "" ||
-		e.Form.Has("access_token")) {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(e.Request.Get("Authorization")), " ")
+	if e.Status == http.StatusUnauthorized && (strings.EqualFold(scheme, "Bearer") && token != "" ||
+		e.Form.Has("access_token")) { // otherwise the request has no token (RFC 6750 section 3.1)
 		want = "invalid_token"
 	}
 	switch {
@@ -152,6 +181,10 @@ func deviceTimes(e *Exchange) error {
 		return fmt.Errorf("got expires_in %v and interval %v, want 600 and 5", expires, interval)
 	}
 	page, _ := o["verification_uri"].(string)
+	issuer, known := e.issuer()
+	if known && !strings.HasPrefix(page, issuer+"/") {
+		return fmt.Errorf("got verification_uri %s, want a page of %s", page, issuer)
+	}
 	code, _ := o["user_code"].(string)
 	if o["verification_uri_complete"] != page+"?user_code="+url.QueryEscape(code) {
 		return fmt.Errorf("got %v, want the page with the code", o["verification_uri_complete"])

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -36,61 +37,53 @@ const (
 // leeway is the age that a token of a state may have on a busy machine.
 const leeway = 15 * time.Minute
 
-var (
-	programPaths  = slices.Concat(resultPaths, identityPaths, metadataPath, publicPaths[1:])
-	identityPaths = slices.Concat(ratePaths, tokenPath, introspected,
-		[]string{"/oauth/revoke", "/oauth/device_authorization", "/oauth/register"})
-
-	profilePaths = []string{"/api/user", "/api/user/details"}
-	userInfoPath = []string{"/oauth/userinfo"}
-	ratePaths    = slices.Concat(profilePaths, userInfoPath)
-	resultPaths  = []string{"/api/lookup", "/api/my-ip", "/api/bulk", "/api/stream"}
-	tokenPath    = []string{"/oauth/token"}
-	introspected = []string{"/oauth/introspect"}
-	metadataPath = []string{"/.well-known/oauth-authorization-server",
-		"/.well-known/openid-configuration"}
-	publicPaths = []string{"/.well-known/openid-configuration", "/oauth/jwks",
-		"/.well-known/oauth-protected-resource"}
-)
-
 // Relations returns all relations. The tests of the contracts check them on every response.
-func Relations() []Relation {
+func Relations() []Relation { return relations() }
+
+var relations = sync.OnceValue(func() []Relation {
+	c := own()
 	return []Relation{
+		{"the document describes it", nil, isDescribed},
 		{"retry_after is Retry-After", nil, sameWait},
 		{"Retry-After is in seconds", nil, shortWait},
-		{"retry_after of items is in seconds", resultPaths, itemWaits},
-		{"X-RateLimit-Reset is within the window", ratePaths, resetInWindow},
-		{"X-RateLimit-Remaining is less than X-RateLimit-Limit", ratePaths, remaining},
-		{"Retry-After ends at X-RateLimit-Reset", ratePaths, waitUntilReset},
-		{"expires_in is exp less iat", tokenPath, lifetime},
-		{"a refresh token is new", tokenPath, rotated},
-		{"new tokens are active", tokenPath, active},
-		{"a revoked token is inactive", []string{"/oauth/revoke"}, inactive},
-		{"sub is the id of the profile", introspected, subject},
-		{"both profiles agree, each time", profilePaths, sameProfile},
+		{"retry_after of items is in seconds", c.results, itemWaits},
+		{"X-RateLimit-Reset is a minute after the first request", c.limited, resetInWindow},
+		{"X-RateLimit-Remaining is less than X-RateLimit-Limit", c.limited, remaining},
+		{"Retry-After ends at X-RateLimit-Reset", c.limited, waitUntilReset},
+		{"expires_in is exp less iat", c.token, lifetime},
+		{"a refresh token is new", c.token, rotated},
+		{"new tokens are active", c.token, active},
+		{"a revoked token is inactive", c.revoke, inactive},
+		{"sub is the id of the profile", c.introspect, subject},
+		{"both profiles agree, each time", c.profiles, sameProfile},
+		{"ids are those of the state", nil, ofState},
+		{"what is issued is new", nil, newValues},
 		{"JSON is UTF-8", nil, utf8JSON},
-		{"iat and exp are seconds since 1970", introspected, introspectedTimes},
+		{"iat and exp are seconds since 1970", c.introspect, introspectedTimes},
 		{"Age is at most max-age", nil, age},
-		{"lat, lon and utcOffsetSeconds are on Earth", resultPaths, onEarth},
-		{"ipVersion is that of ip", resultPaths, versionOfIP},
-		{"count and failed count the results", resultPaths, counts},
-		{"results are in the order of queries", resultPaths, sameOrder},
-		{"web pages may read every lookup", resultPaths, readableByAll},
+		{"Age is the time since the lookup", c.results, ageOfState},
+		{"lat, lon and utcOffsetSeconds are on Earth", c.results, onEarth},
+		{"ipVersion is that of ip", c.results, versionOfIP},
+		{"count and failed count the results", c.results, counts},
+		{"results are in the order of queries", c.results, sameOrder},
+		{"web pages may read every lookup", c.results, readableByAll},
 		{"Access-Control-Allow-Origin is the page's origin", nil, readableByPage},
-		{"endpoints are below the issuer", metadataPath, endpoints},
-		{"only codes, device codes, refresh tokens and client credentials are offered", metadataPath, offers},
-		{"ok is false for errors", resultPaths, okOfStatus},
-		{"programs get no cookies and no guesses", programPaths, headers},
-		{"what is about people and tokens is not stored", identityPaths, notStored},
+		{"endpoints are below the issuer", c.metadata, endpoints},
+		{"lists of metadata are complete", c.metadata, completeLists("Metadata")},
+		{"lists of the resource are complete", c.resource, completeLists("ProtectedResource")},
+		{"ok is false for errors", c.results, okOfStatus},
+		{"programs get no cookies and no guesses", c.programs, headers},
+		{"what is about people and tokens is not stored", c.unstored, notStored},
 		{"X-Request-Id is new", nil, newID},
-		{"an id_token is signed by a key of the key set, for this response", tokenPath, idToken},
-		{"sub of userinfo is the id of the profile", userInfoPath, sameSubject},
-		{"challenges of userinfo name the metadata", userInfoPath, namesMetadata},
-		{"keys are different and public", []string{"/oauth/jwks"}, publicKeys},
-		{"device codes are for ten minutes", []string{"/oauth/device_authorization"}, deviceTimes},
+		{"an id_token is signed by a key of the key set, for this response", c.token, idToken},
+		{"sub of userinfo is the id of the profile", c.userInfo, sameSubject},
+		{"challenges of userinfo name the metadata", c.userInfo, namesMetadata},
+		{"keys are different and public", c.keys, publicKeys},
+		{"device codes are for ten minutes", c.devices, deviceTimes},
+		{"the client gets code or error, state and iss", c.authorize, authorized},
 		{"Content-Length is the length of the body", nil, length},
 	}
-}
+})
 
 // number returns a number of a JSON object.
 func number(o object, name string) (float64, bool) {
@@ -130,7 +123,7 @@ func shortWait(e *Exchange) error {
 	if err != nil || !ok {
 		return err
 	}
-	if e.Path == "/oauth/register" {
+	if slices.Contains(own().register, e.Path) {
 		return waits(float64(n), registerWait)
 	}
 	return waits(float64(n), longestWait)
@@ -154,16 +147,20 @@ func itemWaits(e *Exchange) error {
 	return nil
 }
 
-// resetInWindow compares seconds since 1970. The window ends within a minute from the request.
+// resetInWindow compares seconds since 1970, rounded up. A window is a minute from its first request.
 func resetInWindow(e *Exchange) error {
 	n, ok, err := whole(e.Header, "X-RateLimit-Reset")
 	if err != nil || !ok {
 		return err
 	}
+	first, last := e.window.from, e.window.to
+	if last.IsZero() {
+		last = e.Received
+	}
 	reset := time.Unix(n, 0)
-	if reset.Before(e.Sent.Truncate(time.Second)) ||
-		reset.After(e.Received.Add(limitWindow+time.Second)) {
-		return fmt.Errorf("got the reset %d, want a time of the minute from %d", n, e.Sent.Unix())
+	if reset.Before(first.Add(limitWindow).Truncate(time.Second)) ||
+		reset.After(last.Add(limitWindow+time.Second)) {
+		return fmt.Errorf("got the reset %d, want a minute from %d", n, first.Unix())
 	}
 	return nil
 }
@@ -241,7 +238,7 @@ func subject(e *Exchange) error {
 	if !ok || e.object()["token_type"] == nil {
 		return nil
 	}
-	got := e.profile(profilePaths[0], "Bearer "+e.Form.Get("token"))
+	got := e.profile(own().profiles[0], "Bearer "+e.Form.Get("token"))
 	id, ok := number(got.object(), "id")
 	if got.Status == http.StatusOK && (!ok || strconv.FormatFloat(id, 'f', -1, 64) != sub) {
 		return fmt.Errorf("got sub %s of the user %v", sub, got.object()["id"])
@@ -254,7 +251,7 @@ func sameProfile(e *Exchange) error {
 	if e.Status != http.StatusOK || e.Method != http.MethodGet {
 		return nil
 	}
-	for _, path := range profilePaths {
+	for _, path := range own().profiles {
 		got := e.profile(path, e.Request.Get("Authorization"))
 		if allowed := got.Header.Get("Access-Control-Allow-Origin"); allowed != "" {
 			return fmt.Errorf("got %s readable by pages of %s, want only those of clients", path,
@@ -463,20 +460,6 @@ func endpoints(e *Exchange) error {
 	return nil
 }
 
-// offers compares the metadata with what the service ever issues tokens for.
-func offers(e *Exchange) error {
-	for name, known := range map[string][]any{"response_types_supported": {"code"},
-		"grant_types_supported": {"authorization_code", "refresh_token", "client_credentials",
-			"urn:ietf:params:oauth:grant-type:device_code"}} {
-		for _, value := range list(e.object()[name]) {
-			if !slices.Contains(known, value) {
-				return fmt.Errorf("got %v in %s, want only %v", value, name, known)
-			}
-		}
-	}
-	return nil
-}
-
 func headers(e *Exchange) error {
 	if cookie := e.Header.Get("Set-Cookie"); cookie != "" {
 		return errors.New("got a cookie, want none")
@@ -512,13 +495,25 @@ func newID(e *Exchange) error {
 	return nil
 }
 
+// length compares Content-Length with the body, or that of HEAD with the body of GET.
 func length(e *Exchange) error {
 	n, ok, err := whole(e.Header, "Content-Length")
-	if err != nil || !ok || e.Method == http.MethodHead {
+	if err != nil {
 		return err
 	}
-	if n != int64(e.size) {
-		return fmt.Errorf("got Content-Length %d of %d bytes", n, e.size)
+	size := int64(e.size)
+	if e.Method == http.MethodHead {
+		got := e.Ask(http.MethodGet, e.target, e.Request, nil)
+		if e.Status != http.StatusOK || got.Status != e.Status {
+			return nil
+		}
+		size = int64(got.size)
+		if !ok && size > 0 {
+			return fmt.Errorf("got no Content-Length, want the %d bytes of GET", size)
+		}
+	}
+	if ok && n != size {
+		return fmt.Errorf("got Content-Length %d of %d bytes", n, size)
 	}
 	return nil
 }

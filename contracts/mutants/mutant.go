@@ -42,7 +42,7 @@ func All() []Mutant {
 	return slices.Concat(tokenMutants(), tokenMisbehaviour(), tokenValueMutants(), waitMutants(),
 		profileMutants(), resultMutants(), lookupMutants(), bulkMutants(), streamMutants(),
 		edgeMutants(), pageMutants(), browserMutants(), discoveryMutants(), idTokenMutants(),
-		userInfoMutants(), clientMutants())
+		userInfoMutants(), clientMutants(), valueMutants())
 }
 
 // response is the correct response, which a change breaks.

@@ -245,11 +245,34 @@ func fails(ctx context.Context, v *verify.Verifier, e expectation) (bool, error)
 var errSurvived = errors.New("no pact fails")
 
 // try starts a mutant and returns nil when an interaction fails because of its defect, or when a
-// response breaks a relation.
-func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, err error) {
+// response breaks a relation. It tries all interactions, those of the broken responses first.
+func try(ctx context.Context, m mutants.Mutant, pool []expectation) (int, error) {
+	var likely, others []expectation
+	for _, e := range pool {
+		if e.operation() == m.Operation && (m.Status == 0 || m.Status == e.status) &&
+			strings.Contains(e.response, m.Word) {
+			likely = append(likely, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	if len(likely) == 0 {
+		return 0, errors.New("no interaction has the response that it breaks")
+	}
+	return tryEach(ctx, m, append(likely, others...), func(error) {})
+}
+
+// tryEach is try with interactions in their order. breaks gets the relations that responses break.
+func tryEach(ctx context.Context, m mutants.Mutant, all []expectation,
+	breaks func(error)) (tried int, err error) {
 	var broken atomic.Int64 // relations
-	p, err := contracts.Start(contracts.Config{Wrap: func(service http.Handler) http.Handler {
-		return coverage.Checked(m.Wrap(service), func(error) { broken.Add(1) })
+	var p *contracts.Provider
+	p, err = contracts.Start(contracts.Config{Wrap: func(service http.Handler) http.Handler {
+		return coverage.Checked(m.Wrap(service), func() map[string]any { return p.Values() },
+			func(err error) {
+				broken.Add(1)
+				breaks(err)
+			})
 	}})
 	if err != nil {
 		return 0, err
@@ -260,11 +283,7 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	for _, e := range pool {
-		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status ||
-			!strings.Contains(e.response, m.Word) {
-			continue
-		}
+	for _, e := range all {
 		tried++
 		if failed, err := fails(ctx, v, e); failed || err != nil || broken.Load() > 0 {
 			return tried, err
@@ -276,19 +295,21 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 // TestControl verifies all interactions with services without a defect: none may fail, and no
 // relation may break. Else a mutant would fail for the way in which it is made.
 func TestControl(t *testing.T) {
-	pool, operations := expectations(t), map[string]int{}
-	for _, e := range pool {
-		operations[e.operation()]++
+	operations := map[string][]expectation{}
+	for _, e := range expectations(t) {
+		operations[e.operation()] = append(operations[e.operation()], e)
 	}
 	var jobs []job
 	for operation, all := range operations {
 		jobs = append(jobs, func() (int, error) {
-			tried, err := try(t.Context(), mutants.Control(operation), pool)
-			if errors.Is(err, errSurvived) && tried == all {
+			var broken error
+			tried, err := tryEach(t.Context(), mutants.Control(operation), all,
+				func(err error) { broken = errors.Join(broken, err) })
+			if errors.Is(err, errSurvived) && tried == len(all) {
 				return tried, nil
 			}
-			return tried, fmt.Errorf("%s: got %w after %d of %d interactions, want them to hold",
-				operation, err, tried, all)
+			return tried, fmt.Errorf("%s: got %w after %d of %d interactions, want them to hold: %s",
+				operation, errors.Join(err, broken), tried, len(all), all[max(0, tried-1)].name)
 		})
 	}
 	_, wrong := run(jobs)

@@ -86,6 +86,7 @@ func resets(operation string, status int) []Mutant {
 	var all []Mutant
 	for name, f := range map[string]func(float64) float64{"is an hour late": plus(3600),
 		"is an hour early": plus(-3600), "is two minutes late": plus(120),
+		"is the start of the minute": plus(-60), "is half a minute late": plus(30),
 		"has milliseconds": times(1000)} {
 		all = append(all, spoiled(operation, status, "X-RateLimit-Reset "+name,
 			recalculated("X-RateLimit-Reset", f)))

@@ -21,7 +21,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		{"POST", basicPath, "GET, HEAD, OPTIONS"},
 		{"POST", detailedPath, "GET, HEAD, OPTIONS"},
 		{"POST", "/.well-known/oauth-authorization-server", "GET, HEAD, OPTIONS"},
-		{"POST", "/oauth/authorize", "GET, OPTIONS"},
+		{"POST", "/oauth/authorize", "GET, POST, OPTIONS"},
 		{"POST", "/.well-known/openid-configuration", "GET, HEAD, OPTIONS"},
 		{"POST", "/.well-known/oauth-protected-resource", "GET, HEAD, OPTIONS"},
 		{"POST", "/oauth/jwks", "GET, HEAD, OPTIONS"},

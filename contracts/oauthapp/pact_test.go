@@ -69,6 +69,7 @@ func TestPact(t *testing.T) {
 	assertions(t, p)
 	clientOptions(t, p)
 	registrations(t, p)
+	unusualValues(t, p)
 }
 
 // confidential returns the state of the application's client, with further parameters.

@@ -53,13 +53,15 @@ func TestCommittedPacts(t *testing.T) { verifyCommitted(t, nil, 1) }
 func verifyCommitted(t *testing.T, cluster *contracts.Cluster, every int) {
 	t.Helper()
 	var checked atomic.Int64
+	var p *contracts.Provider
+	var err error
 	wrap := func(service http.Handler) http.Handler {
 		return coverage.Checked(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			checked.Add(1)
 			service.ServeHTTP(w, r)
-		}), func(err error) { t.Error(err) })
+		}), func() map[string]any { return p.Values() }, func(err error) { t.Error(err) })
 	}
-	p, err := contracts.Start(contracts.Config{Wrap: wrap, Cluster: cluster})
+	p, err = contracts.Start(contracts.Config{Wrap: wrap, Cluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}

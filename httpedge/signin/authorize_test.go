@@ -199,7 +199,7 @@ func TestAuthorizeIsGetOnly(t *testing.T) {
 		if a.Status != 405 {
 			t.Errorf("%s: got %d, want 405", method, a.Status)
 		}
-		a.Has(t, "Allow", "GET, OPTIONS")
+		a.Has(t, "Allow", "GET, POST, OPTIONS")
 		a.Has(t, "Location", "")
 		a.Has(t, "Set-Cookie", "")
 	}
