@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/loadtest/lab"
 )
@@ -41,10 +42,17 @@ func (b *browser) at(base string) *lab.Browser { return &lab.Browser{Base: base,
 // authorize is the path of the authorization request.
 func (b *browser) authorize() string { return "/oauth/authorize?" + b.query.Encode() }
 
-// signIn signs the user in at base and returns the consent page that follows.
+// signIn signs the user in at base and returns the consent page that follows. On a slow machine, a
+// password costs so much time that the server asks to try again.
 func (b *browser) signIn(t *testing.T, base string) *lab.Page {
 	t.Helper()
-	return b.send(t, base, b.open(t, base, b.authorize()), "email", person, "password", password)
+	for {
+		page := b.send(t, base, b.open(t, base, b.authorize()), "email", person, "password", password)
+		if page.Status != http.StatusServiceUnavailable {
+			return page
+		}
+		<-time.After(time.Second)
+	}
 }
 
 // consent allows the client what it requests.

@@ -44,7 +44,8 @@ func filesOnly(t *testing.T, change func(*stack.Lookups)) *stack.Stack {
 	return s
 }
 
-// TestFilesAreKeptUpToDate expects a new file of a publisher in use, and its age and update counted.
+// TestFilesAreKeptUpToDate waits until a new file of a publisher is in use, and its age and update
+// are counted.
 func TestFilesAreKeptUpToDate(t *testing.T) {
 	next := filepath.Join(t.TempDir(), "next.mmdb")
 	mmdbtest.WriteCity(t, next, map[string]geo.Location{"9.0.0.0/8": {City: "Newtown"}, "10.0.0.0/8": {City: "x"}})
@@ -64,21 +65,20 @@ func TestFilesAreKeptUpToDate(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	families, err := s.Metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	for _, f := range families {
-		for _, m := range f.Metric {
-			if f.GetName() == "gatehouse_mmdb_built_timestamp_seconds" && m.GetGauge().GetValue() > 1e9 ||
-				f.GetName() == "gatehouse_mmdb_updates_total" && m.GetCounter().GetValue() > 0 {
-				seen++
+	for seen := 0; seen < 2; time.Sleep(10 * time.Millisecond) { // the update is counted at its end
+		families, err := s.Metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = 0
+		for _, f := range families {
+			for _, m := range f.Metric {
+				if f.GetName() == "gatehouse_mmdb_built_timestamp_seconds" && m.GetGauge().GetValue() > 1e9 ||
+					f.GetName() == "gatehouse_mmdb_updates_total" && m.GetCounter().GetValue() > 0 {
+					seen++
+				}
 			}
 		}
-	}
-	if seen < 2 {
-		t.Errorf("got %d metrics of the file and its update, want 2", seen)
 	}
 }
 
