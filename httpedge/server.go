@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,7 +144,8 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients,
 		failures: endpoint.NewFailures(config.Logger),
-		streams:  streamRoom{Total: maxStreamsBytes, Share: maxOwnStreams, Shares: sharesOf}}
+		streams: streamRoom{Total: streamsBytes(debug.SetMemoryLimit(-1)), Share: maxOwnStreams,
+			Shares: sharesOf}}
 	s.view = pages.NewView(config.Brand)
 	site := visit.Config{People: config.People, Issuer: config.Issuer, View: s.view, Failures: s.failures,
 		Caller: s.clients.caller, ClientFailed: s.clientFailed}
