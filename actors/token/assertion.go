@@ -243,15 +243,18 @@ func (s *Service) keysOf(
 func (s *Service) payerOf(
 	client *oauth.Client, caller netip.Addr, now time.Time,
 ) (oauth.Payer, error) {
+	network := ratelimit.SitePrefix(caller)
 	if !client.Options.SelfRegistered {
-		return oauth.Payer{ID: "client " + client.ID, Class: oauth.Operators}, nil
+		return oauth.Payer{
+			ID: "client " + client.ID, Network: network, Class: oauth.Operators,
+		}, nil
 	}
 	if client.Options.JWKSURI != "" {
 		if wait := s.prover.fetchers.Take(caller, now); wait > 0 {
 			return oauth.Payer{}, tooMany("Too many keys of clients had to be fetched.", wait)
 		}
 	}
-	by := oauth.Payer{ID: "network " + ratelimit.SitePrefix(caller).String()}
+	by := oauth.Payer{ID: "network " + network.String(), Network: network}
 	if client.Awaits.IsZero() {
 		by.Class = oauth.People // one of them has consented
 	}

@@ -64,7 +64,10 @@ func (s *Service) MetadataClient(
 		return stored, false, nil
 	}
 	charged := false
-	by := oauth.Payer{ID: "user " + strconv.FormatInt(userID, 10), Class: oauth.People}
+	by := oauth.Payer{
+		ID: "user " + strconv.FormatInt(userID, 10), Class: oauth.People,
+		Network: ratelimit.SitePrefix(audit.SourceOf(ctx).Caller),
+	}
 	by.Charge = func() error {
 		if wait := s.fetches.Take(userID, now); wait > 0 {
 			return &oauth.Error{Code: oauth.TemporarilyUnavailable, Throttled: true, RetryAfter: wait,
