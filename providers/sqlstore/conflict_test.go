@@ -10,6 +10,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // TestConcurrentUpdatesHaveOneWinner updates one version of a record through two Stores on one
@@ -152,6 +153,48 @@ func TestLinkThatEndsSessionsIsUsedOnce(t *testing.T) {
 				t.Errorf("got %v and %v, want one use and account.ErrNotFound", first, second)
 			}
 		})
+	}
+}
+
+// TestChangeWaitsForEndOfItsSession has a link end all sessions while a change of credentials from
+// one of them is under way: nothing changes. Another connection holds the user's row until both
+// wait for it, the link first.
+func TestChangeWaitsForEndOfItsSession(t *testing.T) {
+	url := pgtest.Migrated(t)
+	link, change := open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})
+	u := &account.User{Name: "Ada", Email: "ada@example.org"}
+	hash, now := newHash(), time.Now()
+	if err := link.CreateUser(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	session := &account.Session{Hash: newHash(), UserID: u.ID, Created: now, SignedIn: now,
+		Seen: now, Expires: now.Add(time.Hour)}
+	_, err := link.CreateSession(t.Context(), session)
+	if err := errors.Join(err, link.ChangeCredentials(t.Context(), u, linkTo(u, hash))); err != nil {
+		t.Fatal(err)
+	}
+	release := holdRow(t, url, u.ID)
+	used, changed := make(chan error, 1), make(chan error, 1)
+	go func() { used <- link.UseLink(t.Context(), hash) }()
+	awaitWaiters(t, url, 1)
+	go func() {
+		next := *u
+		next.Email = "eve@example.org"
+		changed <- change.ChangeCredentials(t.Context(), &next,
+			account.CredentialChange{Session: session.Hash})
+	}()
+	awaitWaiters(t, url, 2)
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-used; err != nil {
+		t.Errorf("got %v, want the link used", err)
+	}
+	if err := <-changed; !errors.Is(err, account.ErrNotFound) {
+		t.Errorf("got %v, want account.ErrNotFound for a session that has ended", err)
+	}
+	if kept, err := link.User(t.Context(), u.ID); err != nil || kept.Email != u.Email {
+		t.Errorf("got %+v and error %v, want the account as it was", kept, err)
 	}
 }
 
