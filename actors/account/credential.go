@@ -140,11 +140,11 @@ type Notice struct {
 // goroutines.
 type NoticeStore interface {
 	// ChangeCredentials is UpdateUser that also does what c says, in one transaction. It returns
-	// ErrNotFound as well if the session c.Session or the link c.Used is gone. Notices of one kind to one recipient in
-	// NoticeInterval become one, which counts them.
+	// ErrNotFound as well if the session c.Session or the link c.Used is gone. Notices of one kind to
+	// one recipient in NoticeInterval become one, which counts them.
 	ChangeCredentials(ctx context.Context, u *User, c CredentialChange) error
-	// Link returns a link, or ErrNotFound. A link that ends sessions only is gone once the account has
-	// another address than the one that the message went to.
+	// Link returns a link, or ErrNotFound. A link that ends sessions only is gone once the account
+	// has another address than the one that the message went to.
 	Link(ctx context.Context, hash [32]byte) (*Link, error)
 	// UseLink ends the link, and all sessions and tokens of its user, or returns ErrNotFound.
 	UseLink(ctx context.Context, hash [32]byte) error

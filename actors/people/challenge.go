@@ -268,7 +268,8 @@ func (s *Service) signInByCode(
 	if purpose == account.ForResetProof {
 		purpose = account.ForReset
 	}
-	return s.startSession(ctx, u, entry{by.Device, string(purpose), known, by.App}, now)
+	e := entry{by.Device, string(purpose), account.WayOf(c.Channel), known, by.App}
+	return s.startSession(ctx, u, e, now)
 }
 
 // challengeFor returns the challenge of a cookie's token, which must have that purpose, and the

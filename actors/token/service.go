@@ -115,7 +115,7 @@ type Service struct {
 	started      time.Time
 	metrics      *metrics
 	keys         keyring
-	signer       signer
+	signer       *signer
 	spawner      *mailbox.Spawner
 	clients      records[string, oauth.Client]
 	users        records[int64, user]

@@ -113,6 +113,15 @@ func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 // stay shows a page in place of a redirect to a client that the person does not know. Who has just
 // refused it may follow a link.
 func (s *Site) stay(v *Visit, params []oauth.Parameter) {
+	const again = "Wait a few seconds, then go back to the application and start again."
+	switch oauth.Code(endpoint.Value(params, "error")) {
+	case oauth.TemporarilyUnavailable:
+		s.WriteMessage(v.HTTP, fasthttp.StatusServiceUnavailable, ourFault(again))
+		return
+	case oauth.ServerError:
+		s.WriteMessage(v.HTTP, fasthttp.StatusInternalServerError, ourFault(again))
+		return
+	}
 	if !v.Pending.Denied {
 		s.RefusePage(v, "The application is not known yet, so you cannot be sent back to it.",
 			"Sign in first, then go back to the application and start again. For developers: "+

@@ -130,12 +130,17 @@ func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	}
 	problem := endpoint.Failure(err)
 	endpoint.SetRetryAfter(&ctx.Response.Header, &problem)
-	s.WriteMessage(ctx, problem.Status, pages.Message{
+	s.WriteMessage(ctx, problem.Status, ourFault("Wait a few seconds and load this page again."))
+}
+
+// ourFault returns the message about an error of the service.
+func ourFault(advice string) pages.Message {
+	return pages.Message{
 		Title:  "Please try again",
 		Text:   "The service could not do this just now.",
 		Fault:  "It is our fault, not yours.",
-		Advice: "Wait a few seconds and load this page again.",
-	})
+		Advice: advice,
+	}
 }
 
 // ShowProblem responds with a page about a problem that the server found before any handler.

@@ -15,8 +15,9 @@ import (
 const (
 	insertLink = `INSERT INTO links (hash, user_id, made, ends, channel, sent_to, address, since) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	// A link that ends sessions only works while the account has the address that the message went to.
+	// Programs before migration 23 did not store that: their links work whatever the address is.
 	fromLink = ` FROM links l JOIN users u ON u.id = l.user_id
-WHERE (l.address <> '' OR l.sent_to IN (u.email, u.phone)) AND l.hash = `
+WHERE (l.address <> '' OR l.sent_to = '' OR l.sent_to IN (u.email, u.phone)) AND l.hash = `
 	selectLink = `SELECT l.user_id, l.made, l.ends, l.channel, l.sent_to, l.address, l.since` + fromLink + `$1`
 	linkOwner  = `SELECT l.user_id` + fromLink + `$1`
 	deleteLink = `DELETE FROM links WHERE hash = $1`
@@ -48,7 +49,7 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 	c account.CredentialChange) error {
 	var epoch int64
 	err := s.do(ctx, func(b *batch) (err error) {
-		if err := b.checkLink(c.Used); err != nil {
+		if err := b.holdLink(u.ID, c.Used); err != nil {
 			return err
 		}
 		if err := b.holdSession(u.ID, c.Session); err != nil {
@@ -76,11 +77,14 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 	return nil
 }
 
-// checkLink returns a refusal if a link is gone. Its use changes the user's version as well,
-// so that only one of several succeeds.
-func (b *batch) checkLink(hash [32]byte) error {
+// holdLink returns a refusal if a link of a user is gone; the zero hash is none. It locks the user
+// first, so that only one of several transactions uses the link.
+func (b *batch) holdLink(userID int64, hash [32]byte) error {
 	if hash == [32]byte{} {
 		return nil
+	}
+	if err := b.change(lockUser, userID); err != nil {
+		return err
 	}
 	err := b.conn.one(b.ctx, linkOwner, []any{hash[:]}, new(int64))
 	return orRefusal(err, account.ErrNotFound)
@@ -214,7 +218,10 @@ func (s *Store) UseLink(ctx context.Context, hash [32]byte) error {
 		if err != nil {
 			return orRefusal(err, account.ErrNotFound)
 		}
-		if _, err := b.raiseEpoch(raiseUserEpoch, userID); err != nil { // locks the user
+		if err := b.holdLink(userID, hash); err != nil {
+			return err
+		}
+		if _, err := b.raiseEpoch(raiseUserEpoch, userID); err != nil { // before codes and families
 			return err
 		}
 		if _, err := b.dropSessions("user_id = $1", new(int64), userID); err != nil {
