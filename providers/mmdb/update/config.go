@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +22,8 @@ type Config struct {
 	State    string        // path of the file that remembers requests
 	Interval time.Duration // between two runs of a server
 	Sources  []Source
+
+	Transport http.RoundTripper // optional: nil = the one of the system
 }
 
 // Source is a file and where it comes from: an edition of a publisher with geoipupdate's protocol, or

@@ -49,14 +49,11 @@ type Updater struct {
 	stall  time.Duration // without a byte of a response
 }
 
-// New returns an Updater. transport is that of the system if it is nil. A response has to begin
-// within a minute, and to go on after each pause.
-func New(config Config, transport http.RoundTripper) *Updater {
-	if transport == nil {
-		transport = http.DefaultTransport
-	}
+// New returns an Updater. A response has to begin within a minute, and to go on within a minute
+// after each pause.
+func New(config Config) *Updater {
 	return &Updater{config: config, pause: time.Second, stall: stallTime, client: &http.Client{
-		Transport: transport, Timeout: time.Hour,
+		Transport: config.Transport, Timeout: time.Hour,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

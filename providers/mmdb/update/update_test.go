@@ -143,7 +143,7 @@ func (e *emulator) run(force bool) (Outcome, string) {
 	if err := source.check(); err != nil {
 		e.t.Fatal(err)
 	}
-	u := New(Config{State: filepath.Join(e.dir, "state.json"), Interval: time.Hour, Sources: []Source{source}}, nil)
+	u := New(Config{State: filepath.Join(e.dir, "state.json"), Interval: time.Hour, Sources: []Source{source}})
 	u.pause = time.Microsecond
 	results, err := u.Run(e.t.Context(), force)
 	if err != nil || len(results) != 1 {
@@ -452,7 +452,8 @@ func TestStall(t *testing.T) {
 					bytes.NewReader(first[half:])))
 				return response, nil
 			})
-			u := New(Config{State: file + ".state", Sources: []Source{{File: file, URL: "https://x.example/City"}}}, network)
+			u := New(Config{State: file + ".state", Sources: []Source{{File: file, URL: "https://x.example/City"}},
+				Transport: network})
 			began := time.Now()
 			results, err := u.Run(t.Context(), false)
 			took := time.Since(began)
@@ -498,7 +499,7 @@ func TestLimitsOfPublishers(t *testing.T) {
 			config.Sources = append(config.Sources, Source{File: filepath.Join(dir, fmt.Sprintf("%d.mmdb", i)),
 				URL: url, Secret: "abc"})
 		}
-		u := New(config, roundTrip(func(r *http.Request) (*http.Response, error) {
+		config.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			asked++
 			response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{},
 				Body: io.NopCloser(bytes.NewReader(first))}
@@ -506,7 +507,8 @@ func TestLimitsOfPublishers(t *testing.T) {
 				response.StatusCode = http.StatusTooManyRequests
 			}
 			return response, nil
-		}))
+		})
+		u := New(config)
 		for range 40 {
 			if _, err := u.Run(t.Context(), true); err != nil {
 				t.Fatal(err)
