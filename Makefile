@@ -64,12 +64,15 @@ test-clients: setup ## Sign in with published programs and a real browser (a few
 	scripts/programs
 	go test -tags programs,$(PURE) -count 1 -timeout 30m ./cmd/stack/stacktest/programs
 
-test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
+test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -crashes 50
 	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
 	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
+	go test -timeout 60m -run Mishaps ./cmd/gatehouse -mishaps 100
+	scripts/reader-tools
+	go run ./loadtest/readers check -program bin/gatehouse -rows 100000
 	go run ./loadtest/nodes/run -rounds 10000 -faults 10m
 	scripts/last-release bin/last-release
 	go run ./loadtest/nodes/run -old bin/last-release versions

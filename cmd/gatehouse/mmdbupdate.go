@@ -72,7 +72,7 @@ func (c *mmdbUpdate) Run(p *program) error {
 	case err != nil:
 		return usagef("%v", err)
 	}
-	results, err := update.New(config, nil).Run(p.ctx, c.Force)
+	results, err := update.New(config).Run(p.ctx, c.Force)
 	all, bad := []updated{}, 0
 	for _, r := range results {
 		one := updated{File: r.File, Outcome: r.Outcome}
