@@ -28,7 +28,8 @@ type workload struct {
 	// optional.
 	during func(ctx context.Context, planned time.Duration, note func(Period)) error
 	checks func(*Result) []Check // nil = none
-	// after cleans up, also after an interrupted run; optional.
+	// after cleans up, also after an interrupted run or a failed one; optional. It ignores the end of
+	// its context.
 	after func(context.Context) error
 }
 
@@ -161,20 +162,20 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	result := r.do(ctx)
 	result.Resources, err = background.stop()
 	r.client.CloseIdleConnections() // after the last reading of the target's metrics
-	if err != nil {
-		return nil, err
-	}
-	if p.after != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
-		defer cancel()
-		if err := p.after(ctx); err != nil {
-			return nil, err
-		}
-	}
-	result.Periods, result.Settings = background.periods, settings(&s, r.config)
 	if p.checks != nil {
 		result.Checks = p.checks(&result)
 	}
+	// The figures are worth keeping whatever fails besides the hits.
+	if err != nil {
+		result.Checks = append(result.Checks, Check{What: "the work beside the hits succeeds",
+			Seen: err.Error()})
+	}
+	if p.after != nil {
+		if err := p.after(ctx); err != nil {
+			result.Checks = append(result.Checks, Check{What: "teardown succeeds", Seen: err.Error()})
+		}
+	}
+	result.Periods, result.Settings = background.periods, settings(&s, r.config)
 	return &result, nil
 }
 
