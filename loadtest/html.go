@@ -106,7 +106,7 @@ func (r *Report) targetText() string {
 	return strings.Join(parts, ", ")
 }
 
-// chosen returns the number in words: from a flag, from a file, or the scenario's own.
+// chosen returns the number in words, or "" if there is none. given is the number from a file.
 func chosen(number, given int) string {
 	switch {
 	case given > 0:
@@ -114,5 +114,5 @@ func chosen(number, given int) string {
 	case number > 0:
 		return grouped(int64(number))
 	}
-	return "the scenario's own number"
+	return ""
 }

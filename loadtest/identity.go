@@ -13,7 +13,7 @@ import (
 )
 
 func prepareToken(ctx context.Context, s *Setup) (*workload, error) {
-	clients := make([]loadClient, number(s.People, 8))
+	clients := make([]loadClient, s.people(8))
 	err := s.provisioner.each(ctx, len(clients), "clients", func(i int) (err error) {
 		clients[i], err = s.provisioner.client(ctx, strconv.Itoa(i))
 		return err
@@ -37,7 +37,7 @@ func prepareAuthorize(ctx context.Context, s *Setup) (*workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	people, err := s.provisioner.people(ctx, number(s.People, 20))
+	people, err := s.provisioner.people(ctx, s.people(20))
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *Setup) grants(ctx context.Context, own int) (loadClient, []tokens, erro
 	if err != nil {
 		return client, nil, err
 	}
-	all, err := s.provisioner.grants(ctx, client, people[0], number(s.People, own))
+	all, err := s.provisioner.grants(ctx, client, people[0], s.people(own))
 	return client, all, err
 }
 

@@ -46,7 +46,9 @@ func (s *Setup) queries(own int) []string {
 	if s.Queries != nil {
 		return s.Queries
 	}
-	all := make([]string, number(s.Keys, own))
+	n := number(s.Keys, own)
+	s.keysUsed = max(s.keysUsed, n)
+	all := make([]string, n)
 	for i := range all {
 		all[i] = address(uint64(i))
 	}

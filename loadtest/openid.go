@@ -27,7 +27,7 @@ func (s *Setup) signIn(ctx context.Context, name string, members map[string]any,
 	if err != nil {
 		return nil, err
 	}
-	people, err := s.provisioner.people(ctx, number(s.People, 4))
+	people, err := s.provisioner.people(ctx, s.people(4))
 	if err != nil {
 		return nil, err
 	}

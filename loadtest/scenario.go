@@ -45,6 +45,8 @@ type Setup struct {
 
 	operator    *Operator
 	provisioner *provisioner
+	// What the scenario uses: of a mix, the most keys of a part, and the people of all parts.
+	keysUsed, peopleUsed int
 }
 
 // Scenarios lists all scenarios by name.
@@ -177,6 +179,14 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	}
 	result.Periods, result.Settings = background.periods, settings(&s, r.config)
 	return &result, nil
+}
+
+// people returns how many clients, users, tokens or idle connections to create. own is the default
+// number.
+func (s *Setup) people(own int) int {
+	n := number(s.People, own)
+	s.peopleUsed += n
+	return n
 }
 
 // number returns given, or own if that is 0.
