@@ -22,7 +22,7 @@ func prepareToken(ctx context.Context, s *Setup) (*workload, error) {
 		return nil, err
 	}
 	return &workload{hit: func(h *Hit) error {
-		c := clients[h.Number%uint64(len(clients))]
+		c := clients[h.turn%uint64(len(clients))]
 		_, err := h.Do("token", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
 			Form: url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ID},
 				"client_secret": {c.Secret}}})
@@ -44,7 +44,7 @@ func prepareAuthorize(ctx context.Context, s *Setup) (*workload, error) {
 	path := "/oauth/authorize?" + authorization(client, "prompt", "consent")
 	return &workload{hit: func(h *Hit) error {
 		b := browser{h: h, base: s.Target.Base}
-		return b.authorize(path, client, people[h.Number%uint64(len(people))])
+		return b.authorize(path, client, people[h.turn%uint64(len(people))])
 	}}, nil
 }
 
@@ -222,7 +222,7 @@ func prepareIntrospect(ctx context.Context, s *Setup) (*workload, error) {
 		return nil, err
 	}
 	return &workload{hit: func(h *Hit) error {
-		token := all[h.Number%uint64(len(all))].Access
+		token := all[h.turn%uint64(len(all))].Access
 		_, err := h.Do("introspect", Request{Path: "/oauth/introspect",
 			Form: url.Values{"token": {token}, "client_id": {client.ID},
 				"client_secret": {client.Secret}}, Want: func(r *Response) string {
@@ -297,7 +297,7 @@ func (u *profileUse) exact() Check {
 // prepareProfile uses all tokens equally, except one that gets every eighth hit and soon reaches
 // its limit.
 func prepareProfile(ctx context.Context, s *Setup) (*workload, error) {
-	access := s.Tokens
+	access := partOf(s.part, s.Tokens)
 	if access == nil {
 		_, all, err := s.grants(ctx, 200)
 		if err != nil {
@@ -320,10 +320,10 @@ func prepareProfile(ctx context.Context, s *Setup) (*workload, error) {
 	}
 	return &workload{
 		hit: func(h *Hit) error {
-			if h.Number%8 == 0 {
+			if h.turn%8 == 0 {
 				return ask(h, "profile-greedy", 0)
 			}
-			return ask(h, "profile", 1+h.Number%uint64(max(1, len(access)-1)))
+			return ask(h, "profile", 1+h.turn%uint64(max(1, len(access)-1)))
 		},
 		checks: func(*Result) []Check { return []Check{use.exact()} },
 	}, nil

@@ -114,7 +114,7 @@ func prepareHot(ctx context.Context, s *Setup) (*workload, error) {
 
 func prepareCold(_ context.Context, s *Setup) (*workload, error) {
 	if s.Queries != nil {
-		return lookUpOnce(lookups(distinct(s.Queries))), nil
+		return lookUpOnce(lookups(partOf(s.part, distinct(s.Queries)))), nil
 	}
 	next := unseen()
 	return &workload{hit: func(h *Hit) error {

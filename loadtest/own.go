@@ -27,6 +27,7 @@ type Own struct {
 	Concurrency int
 	Thresholds  []Expectation
 
+	text      []byte // of the file
 	plan      *plan.Plan
 	constants map[string]string
 	rows      []map[string]string
@@ -40,7 +41,7 @@ func ReadOwn(name string, duration time.Duration) (*Own, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Own{}
+	o := &Own{text: text}
 	o.plan, err = plan.Read(name, text, func(data string) ([]string, error) {
 		f, err := os.Open(filepath.Join(filepath.Dir(name), data))
 		if err != nil {
@@ -128,7 +129,22 @@ func (o *Own) needs(t Target) (missing []string) {
 
 // ready makes the requests of setup. Those of teardown follow after the run, and after a setup that
 // failed.
-func (o *Own) ready(ctx context.Context, s *Setup) (w *workload, err error) {
+func (o *Own) ready(ctx context.Context, s *Setup) (*workload, error) {
+	p, err := o.begin(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return o.workload(s, p.shared, p.rows, p.end), nil
+}
+
+// workload returns the hits of the scenario with variables and rows. after may be nil.
+func (o *Own) workload(s *Setup, shared map[string]string, rows []map[string]string,
+	after func(context.Context) error) *workload {
+	return &workload{hit: func(h *Hit) error { return o.hit(h, s, shared, rows) }, after: after}
+}
+
+// begin makes the requests of setup, and those of teardown if one fails.
+func (o *Own) begin(ctx context.Context, s *Setup) (*prelude, error) {
 	public, err := newRun(s.Target.Base, Config{Timeout: s.provisioner.o.http.Timeout}, nil)
 	if err != nil {
 		return nil, err
@@ -147,17 +163,19 @@ func (o *Own) ready(ctx context.Context, s *Setup) (w *workload, err error) {
 	for i := range rows {
 		rows[i] = maps.Clone(o.rows[i])
 	}
-	prelude := &prelude{o, s, servers, shared, rows}
-	after := func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
-		defer cancel()
-		defer public.client.CloseIdleConnections()
-		return prelude.tearDown(ctx)
+	p := &prelude{o, s, servers, shared, rows}
+	if err := p.setUp(ctx); err != nil {
+		return nil, errors.Join(err, p.end(ctx))
 	}
-	if err := prelude.setUp(ctx); err != nil {
-		return nil, errors.Join(err, after(ctx))
-	}
-	return &workload{hit: func(h *Hit) error { return o.hit(h, s, shared, rows) }, after: after}, nil
+	return p, nil
+}
+
+// end makes the requests of teardown, also when ctx has ended.
+func (p *prelude) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	defer p.servers["public"].client.CloseIdleConnections()
+	return p.tearDown(ctx)
 }
 
 // prelude makes requests that are not measured.
@@ -249,10 +267,10 @@ func (o *Own) hit(h *Hit, s *Setup, shared map[string]string, rows []map[string]
 	v := &visit{h: h, base: s.Target.Base, from: []map[string]string{own, shared}, into: own,
 		cookies: &browser{h: h}}
 	if n := uint64(len(rows)); n > 0 {
-		if o.plan.Data.Once && h.Number >= n {
+		if o.plan.Data.Once && h.turn >= n {
 			return errUsedUp
 		}
-		v.from = []map[string]string{own, rows[h.Number%n], shared}
+		v.from = []map[string]string{own, rows[h.turn%n], shared}
 	}
 	for i := range o.plan.Steps {
 		step := &o.plan.Steps[i]

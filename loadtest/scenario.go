@@ -43,6 +43,7 @@ type Setup struct {
 	Mix      map[string]float64
 	Progress func(done, of int, what string) // called during setup; optional
 
+	part        Part // the share of what each hit uses up
 	operator    *Operator
 	provisioner *provisioner
 	// What the scenario uses: of a mix, the most keys of a part, and the people of all parts.
@@ -151,7 +152,14 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	defer s.operator.http.CloseIdleConnections()
 	s.provisioner = &provisioner{o: s.operator, run: strconv.FormatInt(time.Now().UnixNano(), 36),
 		notify: s.Progress}
-	p, err := sc.prepare(ctx, &s)
+	var agents *fleet // nil = the hits are made here
+	var p *workload
+	var err error
+	if len(config.Agents.Addresses) > 0 {
+		agents, p, err = sc.ship(ctx, &s, config.withDefaults())
+	} else {
+		p, err = sc.prepare(ctx, &s)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", sc.Name, err)
 	}
@@ -161,7 +169,13 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	}
 	r.steps, r.header = sc.Steps(s.Mix), s.Target.Header
 	background := startBackground(ctx, s.Target, p, r.planned())
-	result := r.do(ctx)
+	var result Result
+	if agents != nil {
+		result = agents.play(ctx, r, &s)
+		agents.close()
+	} else {
+		result = r.do(ctx)
+	}
 	result.Resources, err = background.stop()
 	r.client.CloseIdleConnections() // after the last reading of the target's metrics
 	if p.checks != nil {

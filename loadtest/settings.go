@@ -19,6 +19,7 @@ type Settings struct {
 	Tokens      int                // number of given tokens; 0 = created by setup or none
 	Mix         map[string]float64 // weights; nil = defaultMix
 	Headers     []string           // names of those that went with each request
+	Agents      []string           // addresses of those that made the hits; nil = this process
 }
 
 // settings returns the Settings of a run. config has its defaults.
@@ -31,7 +32,7 @@ func settings(s *Setup, config Config) Settings {
 		Target: publicAddress(s.Target.Base), Version: s.Target.Version, Own: s.Target.Own,
 		Timeout: config.Timeout, Connections: config.Connections,
 		Keys: s.keysUsed, People: s.peopleUsed, Queries: len(s.Queries), Tokens: len(s.Tokens),
-		Mix: s.Mix, Headers: headers,
+		Mix: s.Mix, Headers: headers, Agents: config.Agents.Addresses,
 	}
 }
 

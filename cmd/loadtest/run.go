@@ -39,6 +39,8 @@ type runCommand struct {
 	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
 	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"Timeout of each response, and the longest delay of a hit behind its schedule, at most 10s there (${default})."`
 	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"Connections at most; a hit waits for a free one, which counts as latency (${default})."`
+	Agents      []string      `name:"agents" placeholder:"HOST:PORT,…" group:"Load:" help:"Let these agents make the hits, each its part of the rate, users and connections (loadtest agent --help)."`
+	AgentToken  string        `name:"agent-token" placeholder:"TOKEN" env:"LOADTEST_AGENT_TOKEN" group:"Load:" help:"Secret of the agents. Other users of this machine can see flags: use the variable."`
 	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Lookups: number of different queries (default: the scenario's own)."`
 	People      int           `name:"people" placeholder:"N" group:"Load:" help:"Number of clients, users or tokens to create, or of idle connections of overload (default: the scenario's own)."`
 	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Lookups: read the queries from a file, one a line, at least two; lookup-cold sends each once."`
@@ -157,7 +159,8 @@ func (c *runCommand) read() (*job, error) {
 // job checks the flags.
 func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
 	j := &job{scenario: scenario, config: loadtest.Config{Timeout: c.Timeout,
-		Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration}}
+		Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration,
+		Agents: loadtest.Agents{Addresses: c.Agents, Token: c.AgentToken, Version: version}}}
 	if err := c.checkNumbers(); err != nil {
 		return nil, err
 	}
