@@ -15,10 +15,11 @@ import (
 
 // Agents names the agents of a run, which make its hits instead of this process.
 type Agents struct {
-	Addresses []string                                                    // HOST:PORT; none = this process makes the hits
-	Token     string                                                      // at least MinToken bytes
-	Version   string                                                      // of this program
-	dial      func(ctx context.Context, address string) (net.Conn, error) // for tests; nil = TCP
+	Addresses []string // HOST:PORT; none = this process makes the hits
+	Token     string   // at least MinToken bytes
+	Version   string   // of this program
+	// dial connects to an agent; nil = by TCP.
+	dial func(ctx context.Context, address string) (net.Conn, error) // for tests; nil = TCP
 }
 
 // Check returns an error if the scenario, with s and config, cannot be split among the agents.

@@ -141,8 +141,8 @@ func replaying() *host {
 	}}
 }
 
-// TestThreeAgentsMeasureAsOne replays recorded latencies to one agent and to three, in virtual time.
-// Every figure is the same: the histograms of all hits, of each step, and of each second.
+// TestThreeAgentsMeasureAsOne replays recorded latencies to one agent and to three, in virtual
+// time. Every figure is the same: the histograms of all hits, of each step, and of each second.
 func TestThreeAgentsMeasureAsOne(t *testing.T) {
 	scenario := numbered(t, "")
 	// No hit is due when a second ends: it could count in either.

@@ -200,8 +200,8 @@ func (p *prelude) setUp(ctx context.Context) error {
 	return nil
 }
 
-// tearDown makes all requests of teardown until ctx ends. A failed one does not keep the others from
-// removing what they can. The error has the first failure of each step.
+// tearDown makes all requests of teardown until ctx ends. A failed one does not keep the others
+// from removing what they can. The error has the first failure of each step.
 func (p *prelude) tearDown(ctx context.Context) error {
 	var failures []string
 	for i := range p.own.plan.Teardown {
@@ -226,8 +226,8 @@ func (p *prelude) tearDown(ctx context.Context) error {
 	return fmt.Errorf("teardown: %s", strings.Join(failures, "; "))
 }
 
-// play calls do for each row of the data if the step has each_row, and else once without a row, with
-// the step's number.
+// play calls do for each row of the data if the step has each_row, and else once without a row,
+// with the step's number.
 func (p *prelude) play(ctx context.Context, number int, s *plan.Step,
 	do func(row map[string]string, n int) error) error {
 	if s.EachRow {

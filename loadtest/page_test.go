@@ -77,9 +77,11 @@ func TestPagesKeepWithinTheirCards(t *testing.T) {
 		while (texts.nextNode()) {
 			range.selectNodeContents(texts.currentNode);
 			for (const r of range.getClientRects())
-				if (r.width > 1 && texts.currentNode.data.trim() && !texts.currentNode.parentNode.closest("thead") &&
+				if (r.width > 1 && texts.currentNode.data.trim() &&
+					!texts.currentNode.parentNode.closest("thead") &&
 					(r.right > edge.right || r.left < edge.left))
-					found.push(texts.currentNode.data.trim() + " of " + (card.querySelector("h2")?.innerText || "the head"));
+					found.push(texts.currentNode.data.trim() + " of " +
+						(card.querySelector("h2")?.innerText || "the head"));
 		}
 		return found;
 	}).concat([...document.querySelectorAll(".figures dd")].filter(

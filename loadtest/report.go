@@ -137,7 +137,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "INTERRUPTED after %s of %s: neither passed nor failed.\n",
 			result.Took.Round(100*time.Millisecond), result.Planned)
 	case Invalid:
-		advice := " Do not trust these figures: lower the rate, or find the highest one with --concurrency."
+		advice := " Do not trust these figures: lower the rate, or find the highest one with" +
+			" --concurrency."
 		if result.Lost != nil {
 			advice = ""
 		}
@@ -151,7 +152,8 @@ func (r *Report) WriteText(w io.Writer) error {
 func (r *Report) whyInvalid() string {
 	result := r.Result
 	if result.Lost != nil {
-		return "an agent was lost, so this is not the requested load: " + strings.Join(result.Lost, "; ") + "."
+		return "an agent was lost, so this is not the requested load: " +
+			strings.Join(result.Lost, "; ") + "."
 	}
 	text := fmt.Sprintf("%.1f of %.1f hits/s began, less than %.0f%%", result.Achieved,
 		result.Target, 100*MinAchieved)

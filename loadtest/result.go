@@ -94,7 +94,8 @@ func (r Resource) spent(later Resource) float64 {
 // Valid reports whether the run kept its schedule: no agent was lost, no hit was dropped, and
 // MinAchieved of them began in time.
 func (r *Result) Valid() bool {
-	return r.Lost == nil && (r.Model == "closed" || r.Dropped == 0 && r.Achieved >= MinAchieved*r.Target)
+	return r.Lost == nil &&
+		(r.Model == "closed" || r.Dropped == 0 && r.Achieved >= MinAchieved*r.Target)
 }
 
 // finish fills in the result at the end of a run.

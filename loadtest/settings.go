@@ -13,7 +13,7 @@ type Settings struct {
 	Own         bool               // the target was started for the run
 	Timeout     time.Duration      // of one request
 	Connections int                // limit
-	Keys        int                // number of different queries; of a mix, the most of a part; 0 = given or none
+	Keys        int                // number of different queries, or the most of a mix; 0 = none
 	People      int                // number of clients, users, tokens or idle connections; 0 = none
 	Queries     int                // number of given queries; 0 = generated or none
 	Tokens      int                // number of given tokens; 0 = created by setup or none

@@ -68,8 +68,8 @@ func (l *listening) String() string {
 	return l.text.String()
 }
 
-// TestAgentsShareAnOwnScenario runs a scenario with data by three agents: each row is used once, each
-// hit has a number of its own, and setup and teardown are made once.
+// TestAgentsShareAnOwnScenario runs a scenario with data by three agents: each row is used once,
+// each hit has a number of its own, and setup and teardown are made once.
 func TestAgentsShareAnOwnScenario(t *testing.T) {
 	var mu sync.Mutex
 	var got []string

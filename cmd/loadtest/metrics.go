@@ -57,6 +57,10 @@ const (
 	flushTimeout = 5 * time.Second // after the run
 )
 
+// lastShown is the time after the last figures at which the series end, so that a chart with few
+// points shows them.
+const lastShown = 15 * time.Second
+
 // stale is the value that ends a series in Prometheus.
 var stale = math.Float64frombits(0x7ff0000000000002)
 
@@ -167,7 +171,7 @@ func (m *metrics) end(cancel context.CancelFunc) error {
 	m.last = max(time.Now().UnixMilli(), m.last+1)
 	var all []sample
 	for _, x := range m.seen {
-		x.value, x.at = stale, m.last
+		x.value, x.at = stale, m.last+lastShown.Milliseconds()
 		all = append(all, x)
 	}
 	if all != nil {

@@ -151,14 +151,14 @@ func TestMetricsWhileItRuns(t *testing.T) {
 			t.Errorf("got %s %q, want %q", name, got, want)
 		}
 	}
-	const common = ",job=loadtest"
+	const name, of = "__name__=loadtest_", ",scenario=lookup-hot"
 	for key, want := range map[string]float64{
-		"__name__=loadtest_hits_total" + common + ",scenario=lookup-hot":                                 20,
-		"__name__=loadtest_attempts_total" + common + ",scenario=lookup-hot,step=lookup":                 20,
-		"__name__=loadtest_responses_total" + common + ",scenario=lookup-hot,step=lookup":                20,
-		"__name__=loadtest_failures_total" + common + ",scenario=lookup-hot,step=lookup":                 0,
-		"__name__=loadtest_response_seconds" + common + ",quantile=0.99,scenario=lookup-hot,step=lookup": -1,
-		"__name__=loadtest_response_seconds" + common + ",quantile=0.5,scenario=lookup-hot,step=lookup":  -1,
+		name + "hits_total,job=loadtest" + of:                                      20,
+		name + "attempts_total,job=loadtest" + of + ",step=lookup":                 20,
+		name + "responses_total,job=loadtest" + of + ",step=lookup":                20,
+		name + "failures_total,job=loadtest" + of + ",step=lookup":                 0,
+		name + "response_seconds,job=loadtest,quantile=0.99" + of + ",step=lookup": -1,
+		name + "response_seconds,job=loadtest,quantile=0.5" + of + ",step=lookup":  -1,
 	} {
 		points := r.series[key]
 		if len(points) < 2 {
@@ -176,10 +176,10 @@ func TestMetricsWhileItRuns(t *testing.T) {
 // TestMetricsThatAreRefused has a receiver that refuses, and wrong flags.
 func TestMetricsThatAreRefused(t *testing.T) {
 	r := newReceiver(t, 400, 302)
-	code, _, stderr := command(t, "run", "lookup-hot", "--target", fixed(t, 0), "--keys", "50", "--rate",
-		"20:200ms,0:5m", "--metrics-url", r.URL+"/secret-path")
+	code, _, stderr := command(t, "run", "lookup-hot", "--target", fixed(t, 0), "--keys", "50",
+		"--rate", "20:200ms,0:5m", "--metrics-url", r.URL+"/secret-path")
 	if code != exitDone || strings.Contains(stderr, "secret-path") || !strings.Contains(stderr,
-		"--metrics-url: figures of 2 seconds were not delivered: the receiver responded with status 400") {
+		"figures of 2 seconds were not delivered: the receiver responded with status 400") {
 		t.Errorf("got %d %s, want the run, and what is not delivered", code, stderr)
 	}
 	for _, c := range [][]string{{"--metrics-url", "127.0.0.1:9090"}, {"--metrics-url", "ftp://a"},
