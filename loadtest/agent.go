@@ -107,13 +107,16 @@ type Agent struct {
 	// Log gets a line about each connection; optional.
 	Log func(line string)
 
-	busy sync.Mutex
+	turn chan struct{} // held by the run in progress
 	tune func(*run) // for tests; optional
 }
 
 // maxGreetings is the number of connections that an agent serves at once. All but one are told that
 // it is busy.
 const maxGreetings = 32
+
+// patience is how long a coordinator waits for the run before its own, which may just have ended.
+const patience = 3 * time.Second
 
 // Serve serves coordinators until ctx ends. It closes ln.
 func (a *Agent) Serve(ctx context.Context, ln net.Listener) error {
@@ -125,6 +128,7 @@ func (a *Agent) Serve(ctx context.Context, ln net.Listener) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	slots := make(chan struct{}, maxGreetings)
+	a.turn = make(chan struct{}, 1)
 	for {
 		conn, err := ln.Accept()
 		if err != nil {
@@ -159,12 +163,16 @@ func (a *Agent) serve(ctx context.Context, conn *tls.Conn) {
 		return
 	}
 	defer l.close()
-	if !a.busy.TryLock() {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return
+	case <-time.After(patience):
 		a.log(conn, "refused: busy with another run")
 		l.send(message{Error: "is busy with another run"})
 		return
 	}
-	defer a.busy.Unlock()
 	if err := a.work(ctx, l); err != nil {
 		a.log(conn, "%s", err)
 		l.send(message{Error: err.Error()}) // the coordinator may be gone

@@ -286,8 +286,38 @@ func (d *deaf) Write(text []byte) (int, error) {
 	return d.Conn.Write(text)
 }
 
-// TestTokensAreMutual has coordinators and agents with other tokens, and one that is busy. Neither
-// side says anything to the other: no job, no version, no request to the target.
+// TestAgentsMakeOneRunAtATime has a second run while the first goes on, and one right after it.
+func TestAgentsMakeOneRunAtATime(t *testing.T) {
+	scenario := numbered(t, "")
+	warmFasthttp(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCamp(t, 2, testToken, replaying())
+		play := func(d time.Duration) error {
+			_, err := scenario.Run(t.Context(), Setup{Target: Target{Base: "http://127.0.0.1:1"}},
+				Config{Schedule: Steady(10, d), Agents: c.agents})
+			return err
+		}
+		var first sync.WaitGroup
+		first.Go(func() {
+			if err := play(20 * time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(5 * time.Second)
+		if err := play(time.Second); err == nil || !strings.Contains(err.Error(), "is busy") {
+			t.Errorf("got %v, want the agents to be busy", err)
+		}
+		first.Wait()
+		if err := play(time.Second); err != nil {
+			t.Errorf("got %v right after a run, want another", err)
+		}
+		c.wait()
+		time.Sleep(2 * time.Minute)
+	})
+}
+
+// TestTokensAreMutual has coordinators and agents with other tokens. Neither side says anything to
+// the other: no job, no version, no request to the target.
 func TestTokensAreMutual(t *testing.T) { synctest.Test(t, testTokens) }
 
 func testTokens(t *testing.T) {
