@@ -44,6 +44,7 @@ func main() {
 type commands struct {
 	Run     runCommand       `cmd:"" help:"Run one scenario."`
 	Round   roundCommand     `cmd:"" help:"Run every scenario for a short time against its own gatehouse, with thresholds."`
+	Agent   agentCommand     `cmd:"" help:"Send parts of the load of loadtest run --agents from this machine."`
 	List    listCommand      `cmd:"" help:"List the scenarios."`
 	Schema  schemaCommand    `cmd:"" help:"Print the JSON Schema of a scenario in a file."`
 	Version versionCommand   `cmd:"" help:"Print the version."`
