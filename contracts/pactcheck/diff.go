@@ -11,13 +11,14 @@ import (
 	"gatehouse/contracts/broker"
 	"gatehouse/contracts/lint"
 	"gatehouse/contracts/report"
+	"gatehouse/httpedge"
 )
 
 type diffCommand struct {
 	Old      string   `arg:"" help:"The old OpenAPI document: a file, a URL, or a git revision such as v1.2.0 or v1.2.0:path/openapi.yaml."`
 	New      string   `arg:"" help:"The new one."`
-	Pacts    []string `placeholder:"DIR|BROKER" help:"Pacts that may rely on the old document: files, folders, or the address of a Pact Broker; may repeat."`
-	Provider string   `default:"gatehouse" placeholder:"NAME" help:"What a broker calls the service (${default})."`
+	Pacts    []string `placeholder:"DIR|BROKER" help:"Pacts that may rely on the old document: files, folders, or the address of a Pact Broker; may repeat. Default: gatehouse's own pacts, for a document of gatehouse."`
+	Provider string   `default:"gatehouse" placeholder:"NAME" help:"What the pacts call the service. Those with another provider are left out (${default})."`
 	FailOn   string   `name:"fail-on" enum:"consumer,document" default:"consumer" help:"Fail (1) if the changes break an interaction of a consumer, or if they break the document at all: consumer or document (${default})."`
 	JSON     output   `name:"json" type:"path" placeholder:"FILE" group:"reports" help:"Write the changes as JSON."`
 	Markdown output   `name:"markdown" type:"path" placeholder:"FILE" group:"reports" help:"Write a changelog as Markdown."`
@@ -47,7 +48,7 @@ func (c *diffCommand) Run(p *program) error {
 	if err != nil {
 		return usagef("the new document: %s", err)
 	}
-	pacts, err := c.pacts(p)
+	pacts, err := c.pacts(p, before)
 	if err != nil {
 		return usagef("--pacts: %s", err)
 	}
@@ -139,18 +140,23 @@ func (c *diffCommand) document(p *program, name string) ([]byte, error) {
 	return text, nil
 }
 
-// pacts reads the pacts of --pacts. Broken ones are an error.
-func (c *diffCommand) pacts(p *program) (all []*contracts.Pact, err error) {
+// pacts reads the pacts of --pacts with the provider. Broken ones are an error. Without --pacts, a
+// document of gatehouse goes with gatehouse's own pacts.
+func (c *diffCommand) pacts(p *program, before []byte) (all []*contracts.Pact, err error) {
+	if len(c.Pacts) == 0 {
+		return c.own(p, before)
+	}
+	reader := &verifyCommand{Provider: c.Provider}
 	for _, name := range c.Pacts {
 		var found []pact
 		if isURL(name) {
 			var client *broker.Client
 			if client, err = broker.New(broker.Config{URL: name, Token: c.Token, Username: c.Username,
 				Password: c.Password}); err == nil {
-				found, err = (&verifyCommand{Provider: c.Provider}).fetch(p, client)
+				found, err = reader.fetch(p, client)
 			}
-		} else {
-			found, err = readPacts(p, name, c.Provider)
+		} else if found, err = readPacts(p, name, c.Provider); err == nil {
+			found, err = reader.choose(p, found)
 		}
 		if err != nil {
 			return nil, err
@@ -162,5 +168,28 @@ func (c *diffCommand) pacts(p *program) (all []*contracts.Pact, err error) {
 			all = append(all, one.Pact)
 		}
 	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s have no pact with the provider %s; --provider names another",
+			strings.Join(c.Pacts, ", "), c.Provider)
+	}
 	return all, nil
+}
+
+// own returns gatehouse's own pacts for a document of gatehouse. For any other it says that there
+// are none.
+func (c *diffCommand) own(p *program, before []byte) ([]*contracts.Pact, error) {
+	old, err := lint.Load(before)
+	if err != nil {
+		return nil, fmt.Errorf("the old document: %w", err)
+	}
+	mine, err := lint.Load(httpedge.OpenAPI())
+	if err != nil {
+		return nil, err
+	}
+	if old.Title() == mine.Title() {
+		return contracts.Own(), nil
+	}
+	_, err = fmt.Fprintln(p.stderr, "pactcheck: there are no pacts, so that no change breaks a consumer: "+
+		"--pacts names files, folders or a broker")
+	return nil, err
 }
