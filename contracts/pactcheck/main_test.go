@@ -277,7 +277,7 @@ func TestFoldersAndOtherProviders(t *testing.T) {
 // TestEveryCommandHasHelpAndExample reads the help of all commands.
 func TestEveryCommandHasHelpAndExample(t *testing.T) {
 	for _, command := range []string{"", "verify", "states", "serve", "prepare", "coverage", "check", "diff", "stub",
-		"version"} {
+		"licenses", "version"} {
 		got := pactcheck(t, strings.Fields(command+" --help")...)
 		if got.code != 0 || !strings.Contains(got.stdout, "Example") ||
 			!strings.Contains(got.stdout, "pactcheck "+command) {
