@@ -49,8 +49,8 @@ contracts: pact-lib contract-tools ## Check the contracts with client programs a
 pactcheck: ## Build the static bin/pactcheck, which verifies pacts of client programs
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pactcheck ./contracts/pactcheck
 
-pactcheck-dist: ## Pack pactcheck for Linux and macOS, for teams without a checkout
-	scripts/pactcheck-dist bin linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+pactcheck-dist: ## Pack pactcheck for Linux, macOS and Windows, for teams without a checkout
+	scripts/pactcheck-dist bin linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # The packages that take longest come first. The tests of contracts have run by then, and make lint
 # runs every analyzer that go test would run.
@@ -93,9 +93,11 @@ load: build ## Run a short round of every load scenario, with thresholds
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest
 	bin/loadtest round
 
-notices: ## Write the licenses of what is linked, for gatehouse licenses
-	go run ./deploy/make notices >cmd/gatehouse/notices.txt.new
-	mv cmd/gatehouse/notices.txt.new cmd/gatehouse/notices.txt
+notices: ## Write the licenses of what is linked, for the commands licenses
+	for folder in cmd/gatehouse contracts/pactcheck; do \
+		go run ./deploy/make notices ./$$folder >$$folder/notices.txt.new && \
+		mv $$folder/notices.txt.new $$folder/notices.txt || exit; \
+	done
 
 packages: ## Build deb and rpm for amd64 and arm64 (VERSION=v1.2.3)
 	scripts/deploy-tools
@@ -122,6 +124,7 @@ lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
 	GOFLAGS=-trimpath bin/staticcheck -tags pact,programs,deploy,$(PURE) ./...
 	go mod tidy -diff
 	CGO_ENABLED=0 go build -trimpath ./...
+	CGO_ENABLED=0 GOOS=windows go build -trimpath -o /dev/null ./contracts/pactcheck
 
 clean: ## Remove what was built
 	rm -rf bin

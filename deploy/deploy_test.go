@@ -73,7 +73,7 @@ func read(t *testing.T, name string) string {
 }
 
 func TestNotices(t *testing.T) {
-	want := sh(t, "$BUILT/make notices")
+	want := sh(t, "$BUILT/make notices ./cmd/gatehouse")
 	if got := sh(t, "$BUILT/gatehouse licenses"); got != want {
 		t.Error("gatehouse licenses prints others than what is linked: run make notices")
 	}
