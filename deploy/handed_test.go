@@ -34,6 +34,16 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// TestCaddy runs the example as it is, but for ports and the certificate.
+func TestCaddy(t *testing.T) {
+	checkProxy(t, "127.0.0.1:$public", `
+	{ echo "{"; echo "admin off"; echo "http_port $plain"; echo "https_port $tls"; echo "}"
+	  sed "s#^id.example.com {#&\ntls $T/cert $T/key#; s#127.0.0.1:8080#127.0.0.1:$public#
+		s#health_port 8081#health_port $admin#" $OLDPWD/deploy/balancers/Caddyfile; } >Caddyfile
+	HOME=$T caddy validate --config Caddyfile 2>/dev/null
+	HOME=$T caddy run --config Caddyfile 2>caddy.log &`)
+}
+
 // TestImages: two builds give the same image, which runs as a user without rights with a read-only
 // root, and says whether it is healthy.
 func TestImages(t *testing.T) {

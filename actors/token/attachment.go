@@ -48,6 +48,10 @@ func (a *clientActor) reserve(m *tokenAsk) bool {
 		return false
 	}
 	isJWT := m.client.Options.JWTAccessTokens
+	if isJWT && !a.service.fitsJWT(m) {
+		m.fault = errJWTTooLong
+		return false
+	}
 	if isJWT {
 		m.attached.accessToken = a.service.reserve(m.client.ID, m.client.IDTokenAlg(), m.now)
 	}
