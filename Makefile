@@ -64,7 +64,7 @@ test-clients: setup ## Sign in with published programs and a real browser (a few
 	scripts/programs
 	go test -tags programs,$(PURE) -count 1 -timeout 30m ./cmd/stack/stacktest/programs
 
-test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
+test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, test-deploy, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -crashes 50
@@ -77,6 +77,7 @@ test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK
 	scripts/last-release bin/last-release
 	go run ./loadtest/nodes/run -old bin/last-release versions
 	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
+	$(MAKE) test-deploy
 	$(PACTENV) scripts/nodes all
 	scripts/fuzz 5m
 

@@ -34,6 +34,16 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// TestCaddy runs the example as it is, but for ports and the certificate.
+func TestCaddy(t *testing.T) {
+	checkProxy(t, "127.0.0.1:$public", `
+	{ echo "{"; echo "admin off"; echo "http_port $plain"; echo "https_port $tls"; echo "}"
+	  sed "s#^id.example.com {#&\ntls $T/cert $T/key#; s#127.0.0.1:8080#127.0.0.1:$public#
+		s#health_port 8081#health_port $admin#" $OLDPWD/deploy/balancers/Caddyfile; } >Caddyfile
+	HOME=$T caddy validate --config Caddyfile 2>/dev/null
+	HOME=$T caddy run --config Caddyfile 2>caddy.log &`)
+}
+
 // TestImages: two builds give the same image, which runs as a user without rights with a read-only
 // root, and says whether it is healthy.
 func TestImages(t *testing.T) {
@@ -100,9 +110,10 @@ func TestRelease(t *testing.T) {
 		ssh-keygen -Y verify -f $T/allowed -I gatehouse -n gatehouse -s SHA256SUMS.sig <SHA256SUMS >&2
 		sha256sum --check --quiet SHA256SUMS; ls
 		tar -xzf gatehouse-v1.0.0-linux-amd64.tar.gz; gatehouse-v1.0.0-linux-amd64/gatehouse version
+		go version -m gatehouse-v1.0.0-linux-amd64/gatehouse | grep -o 'vcs.modified=.*'
 		echo >>SHA256SUMS; ssh-keygen -Y verify -f $T/allowed -I gatehouse -n gatehouse -s SHA256SUMS.sig <SHA256SUMS && echo accepted || true`)
 	for _, want := range []string{"darwin-arm64.tar.gz\n", "windows-amd64.tar.gz\n", "linux-arm64.tar.gz\n",
-		"x86_64.rpm\n", "windows-amd64.exe.spdx.json\n", "gatehouse v1.0.0 go"} {
+		"x86_64.rpm\n", "windows-amd64.exe.spdx.json\n", "gatehouse v1.0.0 go", "vcs.modified=false\n"} {
 		if !strings.Contains(got, want) || strings.Contains(got, "accepted") {
 			t.Errorf("got %s, want %s, and a changed list of checksums refused", got, want)
 		}

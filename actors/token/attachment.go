@@ -49,6 +49,10 @@ func (a *clientActor) reserve(m *tokenAsk) bool {
 	}
 	by := payerOfClient(m.client, m.request.Caller)
 	isJWT := m.client.Options.JWTAccessTokens
+	if isJWT && !a.service.fitsJWT(m) {
+		m.fault = errJWTTooLong
+		return false
+	}
 	if isJWT {
 		m.attached.accessToken = a.service.reserve(by, m.client.IDTokenAlg(), m.now)
 	}

@@ -563,7 +563,7 @@ func (j *lookupJob) apiKey() (string, error) {
 	case key != "":
 		return "", usagef("give either the API key or the file with it, not both")
 	}
-	key, err := readSecret(file, env[credentialsFolder])
+	key, err := readSecret(file, "", env[credentialsFolder])
 	if err != nil {
 		return "", usagef("--api-key-file %q: %v", file, err)
 	}

@@ -52,7 +52,7 @@ func parseUpdateSettings(text string, _ *kong.Tag) (updateSettings, error) {
 	return updateSettings{text, &config}, err
 }
 
-func readUpdateSecret(path string) (string, error) { return readSecret(path, "") }
+func readUpdateSecret(path string) (string, error) { return readSecret(path, "", "") }
 
 // updated is a result as --json prints it.
 type updated struct {
