@@ -70,6 +70,7 @@ test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), 
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -crashes 50
 	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
 	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
+	go test -timeout 90m -run TestUserImportMany ./cmd/gatehouse -people 1000000
 	go run ./loadtest/nodes/run -rounds 10000 -faults 10m
 	scripts/last-release bin/last-release
 	go run ./loadtest/nodes/run -old bin/last-release versions

@@ -7,6 +7,7 @@ import "time"
 type ImportPart struct {
 	ID   string // of the import: a UUID
 	Line int64  // of the first user
+	Digest string // of what the part has: one that is sent again must be the same
 	// Dry says that nothing is kept.
 	Dry   bool
 	Users []ImportedUser

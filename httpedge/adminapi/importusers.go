@@ -1,6 +1,8 @@
 package adminapi
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -56,6 +58,8 @@ func importUsers(c *adminCall) (any, error) {
 		return nil, account.FieldError{Field: "users", Message: "must have 1 to 1000 lines with rising numbers"}
 	}
 	p.Line = lines[0].Line
+	digest := sha256.Sum256(o.members["users"])
+	p.Digest = hex.EncodeToString(digest[:])
 	for _, l := range lines {
 		u, problem := importedUser(l.User)
 		if problem != nil {
@@ -68,7 +72,7 @@ func importUsers(c *adminCall) (any, error) {
 	switch {
 	case errors.Is(err, account.ErrConflict):
 		return nil, &endpoint.Problem{Status: 409, Code: "conflict",
-			Message: "A later part of this import was done already."}
+			Message: "This import has gone on beyond these lines, or they have changed since they were imported."}
 	case err != nil:
 		return nil, err
 	}

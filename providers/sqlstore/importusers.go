@@ -31,6 +31,7 @@ WHERE id = $1 OR service_id = $2 OR email_key = $3 OR phone_key = $4 OR username
 
 // importResult is what a part of an import has led to.
 type importResult struct {
+	Digest  string                `json:"digest"`
 	Created int                   `json:"created"`
 	Refused []account.RefusedLine `json:"refused"`
 }
@@ -85,6 +86,9 @@ func (b *batch) importPart(
 		if err := json.Unmarshal([]byte(result), done); err != nil {
 			return err
 		}
+		if done.Digest != p.Digest {
+			return refusal{account.ErrConflict}
+		}
 		return errNoEffect
 	}
 	if err := b.importUsers(ctx, p, done); err != nil {
@@ -102,7 +106,7 @@ func (b *batch) importPart(
 func (b *batch) importUsers(
 	ctx context.Context, p *account.ImportPart, done *importResult,
 ) error {
-	*done = importResult{Refused: append([]account.RefusedLine{}, p.Refused...)}
+	*done = importResult{Digest: p.Digest, Refused: append([]account.RefusedLine{}, p.Refused...)}
 	next, err := b.reserveIDs(p)
 	if err != nil {
 		return err
