@@ -73,6 +73,7 @@ test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK
 	go test -timeout 60m -run Mishaps ./cmd/gatehouse -mishaps 100
 	scripts/reader-tools
 	go run ./loadtest/readers check -program bin/gatehouse -rows 100000
+	go test -timeout 90m -run TestUserImportMany ./cmd/gatehouse -people 1000000
 	go run ./loadtest/nodes/run -rounds 10000 -faults 10m
 	scripts/last-release bin/last-release
 	go run ./loadtest/nodes/run -old bin/last-release versions

@@ -109,6 +109,12 @@ type Store interface {
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
 	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken.
 	CreateUser(ctx context.Context, u *User) error
+	// ImportUsers inserts the users of p in one transaction, and sets Created and Refused: who has the
+	// ID, ServiceID, e-mail address, phone number or username of another user is refused. IDs that are
+	// given later are above those that were chosen, unless these are above 2^52. A part that was done
+	// before has no effect, and the same result. The error is ErrConflict if a later one was done, or the same
+	// one with another Digest.
+	ImportUsers(ctx context.Context, p *ImportPart) error
 	// UpdateUser replaces the user with u's ID and sets u's Version. For a disabled user, it adds a
 	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.

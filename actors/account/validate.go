@@ -11,8 +11,8 @@ import (
 // FieldError says what is wrong with one field of a user, in a text for people. It does not contain
 // the value.
 type FieldError struct {
-	Field   string // name in the profile, such as "date_of_birth"
-	Message string // completes a sentence that begins with the field's name
+	Field   string `json:"field"`   // name in the profile, such as "date_of_birth"
+	Message string `json:"message"` // completes a sentence that begins with the field's name
 }
 
 // Error returns the field and the message.

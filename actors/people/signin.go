@@ -134,8 +134,9 @@ func signedInBy(session *account.Session) account.Way {
 	return ""
 }
 
-// rehash replaces an outdated hash of u's password. The password is the same, so sessions and
-// tokens stay. An error is only logged, since the next sign-in tries again.
+// rehash replaces an outdated hash of u's password, and returns u as it is then. The password is the
+// same, so sessions and tokens stay. A concurrent sign-in may have done so: then its hash counts. An
+// error is only logged, since the next sign-in tries again.
 func (s *Service) rehash(
 	ctx context.Context, u *account.User, password string, now time.Time,
 ) *account.User {
@@ -143,8 +144,17 @@ func (s *Service) rehash(
 	if err == nil {
 		again := *u
 		again.PasswordHash = hash
-		if err = s.config.Tokens.UserChanged(u.ID, s.config.Store.UpdateUser(ctx, &again)); err == nil {
+		err = s.config.Tokens.UserChanged(u.ID, s.config.Store.UpdateUser(ctx, &again))
+		if err == nil {
 			return &again
+		}
+	}
+	if errors.Is(err, account.ErrConflict) {
+		current, read := s.config.Store.User(ctx, u.ID)
+		if read == nil && !current.Disabled && current.PasswordHash != u.PasswordHash {
+			if ok, _, check := s.verify(ctx, current, password); ok && check == nil {
+				return current
+			}
 		}
 	}
 	s.config.Logger.Warn("an outdated password hash was not replaced", "error", err)

@@ -27,6 +27,7 @@ func (s *service) history(p *person) {
 		before = 0
 	}
 	events, err := s.audit.Events(p.Ctx, audit.Filter{UserID: p.User.ID, Before: before,
+		Since:  p.User.Created, // an import may give the id of an account that is gone
 		Newest: true, Limit: historyRows + 1})
 	if err != nil {
 		s.WriteFailure(p.HTTP, "read the history", err)

@@ -152,12 +152,17 @@ func (b *batch) insertUser(u *account.User) error {
 	if err := b.conn.one(b.ctx, nextUserID, nil, &u.ID); err != nil {
 		return err
 	}
+	b.created = u.ID
+	return b.insertNumbered(u)
+}
+
+// insertNumbered is insertUser for a user with an ID.
+func (b *batch) insertNumbered(u *account.User) error {
 	args := append(append([]any{u.ID, u.ServiceID}, userValues(u)...), u.Epoch)
 	n, err := b.conn.exec(b.ctx, insertUser, args...)
 	if err == nil && n == 0 {
 		err = refusal{account.ErrTaken} // by another process since; the ID stays unused
 	}
-	b.created = u.ID
 	return err
 }
 
