@@ -5,8 +5,8 @@ import "time"
 // ImportPart is a part of an import of users. A command sends the parts in their order, and sends one
 // again when it does not know whether it was done.
 type ImportPart struct {
-	ID   string // of the import: a UUID
-	Line int64  // of the first user
+	ID     string // of the import: a UUID
+	Line   int64  // of the first user
 	Digest string // of what the part has: one that is sent again must be the same
 	// Dry says that nothing is kept.
 	Dry   bool
