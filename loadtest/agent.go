@@ -108,7 +108,7 @@ type Agent struct {
 	Log func(line string)
 
 	turn chan struct{} // held by the run in progress
-	tune func(*run) // for tests; optional
+	tune func(*run)    // for tests; optional
 }
 
 // maxGreetings is the number of connections that an agent serves at once. All but one are told that
