@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -65,9 +65,8 @@ func (a Agents) Check(sc Scenario, s Setup, config Config) error {
 // isHere reports whether an address of the target is on loopback, or will be.
 func (t Target) isHere() bool {
 	return t.Own || slices.ContainsFunc([]string{t.Base, t.Admin}, func(text string) bool {
-		_, rest, _ := strings.Cut(text, "://")
-		host, _, err := net.SplitHostPort(rest)
-		return isLoopback(host) || err != nil && isLoopback(rest)
+		u, err := url.Parse(text)
+		return err == nil && isLoopback(u.Hostname())
 	})
 }
 

@@ -494,6 +494,8 @@ func TestAgentsAreChecked(t *testing.T) {
 			Setup{Target: away}, Config{}, ""},
 		{"loopback from elsewhere", hot, Agents{Addresses: []string{"10.0.0.2:1"}, Token: testToken},
 			Setup{Target: here}, Config{}, "10.0.0.2:1 cannot reach a target on this machine"},
+		{"loopback by IPv6", hot, Agents{Addresses: []string{"10.0.0.2:1"}, Token: testToken},
+			Setup{Target: Target{Base: "http://[::1]"}}, Config{}, "cannot reach"},
 		{"own server elsewhere", hot, Agents{Addresses: []string{"10.0.0.2:1"}, Token: testToken},
 			Setup{Target: Target{Own: true}}, Config{}, "cannot reach"},
 		{"outage", outage, Agents{Addresses: two, Token: testToken}, Setup{Target: here}, Config{},
