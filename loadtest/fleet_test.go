@@ -219,7 +219,7 @@ func TestLostAgentMakesTheRunInvalid(t *testing.T) {
 		if err := errors.Join(r.WriteText(&text), r.WriteHTML(&page), r.WriteJSON(&machine)); err != nil {
 			t.Fatal(err)
 		}
-		const lost = "agent 127.0.0.1:2 after 5"
+		const lost = "agent 127.0.0.1:2 after 5s: it was stopped"
 		if r.Verdict() != Invalid || len(result.Lost) != 1 || result.Took > 8*time.Second ||
 			result.Hits < 400 || result.Hits > 470 ||
 			!strings.Contains(text.String(), "INVALID: an agent was lost") ||
@@ -324,14 +324,18 @@ func testTokens(t *testing.T) {
 	target := &host{handler: func(*fasthttp.RequestCtx) { t.Error("got a request, want none") }}
 	scenario := numbered(t, "setup: [{name: before, path: /}]")
 	c := newCamp(t, 2, strings.Repeat("x", MinToken), target)
-	play := func() error {
+	play := func(agents Agents) error {
 		_, err := scenario.Run(t.Context(), Setup{Target: Target{Base: "http://127.0.0.1:1"}},
-			Config{Schedule: Steady(10, time.Second), Agents: c.agents})
+			Config{Schedule: Steady(10, time.Second), Agents: agents})
 		return err
 	}
-	if err := play(); err == nil || !strings.Contains(err.Error(),
+	if err := play(c.agents); err == nil || !strings.Contains(err.Error(),
 		"agent 127.0.0.1:1: the other side has another token") {
 		t.Errorf("got %v, want an error about the token", err)
+	}
+	// The agent accepts any coordinator here: the coordinator refuses.
+	if err := play(impostor(t)); !errors.Is(err, errToken) {
+		t.Errorf("got %v, want the coordinator to refuse an agent with another token", err)
 	}
 	// The coordinator accepts any agent here: the agent refuses.
 	config, err := tlsOf(testToken, coordinatorSide, agentSide)
@@ -364,7 +368,7 @@ func testTokens(t *testing.T) {
 	}
 	c.agents.Token = strings.Repeat("x", MinToken)
 	c.agents.Version = "v2"
-	if err := play(); err == nil || !strings.Contains(err.Error(), "is loadtest v1, and this is v2") {
+	if err := play(c.agents); err == nil || !strings.Contains(err.Error(), "is loadtest v1, and this is v2") {
 		t.Errorf("got %v, want an error about the versions", err)
 	}
 	c.wait()
@@ -373,6 +377,32 @@ func testTokens(t *testing.T) {
 		t.Errorf("got log\n%s\nwant the refusals without a token", log)
 	}
 	time.Sleep(time.Minute)
+}
+
+// impostor is an agent that accepts any coordinator and does not know its token.
+func impostor(t *testing.T) Agents {
+	t.Helper()
+	config, err := tlsOf(strings.Repeat("x", MinToken), agentSide, coordinatorSide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.VerifyConnection = nil
+	return Agents{Addresses: []string{"127.0.0.1:9"}, Token: testToken, Version: "v1",
+		dial: func(context.Context, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() {
+				l, err := newLink(t.Context(), tls.Server(theirs, config))
+				if err != nil {
+					return
+				}
+				defer l.close()
+				l.send(message{Version: "v1"})
+				if m, err := l.receive(); err == nil {
+					t.Errorf("got %+v from the coordinator, want it to refuse", m)
+				}
+			}()
+			return ours, nil
+		}}
 }
 
 // greet connects to an agent and returns why there is no link.
