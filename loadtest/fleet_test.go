@@ -503,6 +503,10 @@ func TestAgentsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cold, err := ScenarioNamed("lookup-cold")
+	if err != nil {
+		t.Fatal(err)
+	}
 	outage, err := ScenarioNamed("outage")
 	if err != nil {
 		t.Fatal(err)
@@ -538,6 +542,12 @@ func TestAgentsAreChecked(t *testing.T) {
 			"at least 32 characters"},
 		{"users", hot, Agents{Addresses: two, Token: testToken}, Setup{Target: here},
 			Config{Concurrency: 1}, "--concurrency: too few (1) for 2 agents"},
+		{"few queries", hot, Agents{Addresses: append(two, "127.0.0.1:3"), Token: testToken},
+			Setup{Target: here, Queries: []string{"8.8.8.8", "1.1.1.1"}}, Config{Connections: 9}, ""},
+		{"queries used up", cold, Agents{Addresses: two, Token: testToken}, Setup{Target: here,
+			Queries: []string{"a.example", "A.EXAMPLE"}}, Config{}, "--queries: too few (1) for 2 agents"},
+		{"tokens", hot, Agents{Addresses: two, Token: testToken}, Setup{Target: here,
+			Tokens: []string{"a", "b", "c"}}, Config{}, "--tokens (two for each): too few (1)"},
 		{"connections", hot, Agents{Addresses: two, Token: testToken}, Setup{Target: here},
 			Config{Connections: 1}, "--connections: too few"},
 	} {
