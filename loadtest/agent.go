@@ -174,6 +174,9 @@ func (a *Agent) serve(ctx context.Context, conn *tls.Conn) {
 		return
 	}
 	if err := a.work(ctx, l); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("it was stopped")
+		}
 		a.log(conn, "%s", err)
 		l.send(message{Error: err.Error()}) // the coordinator may be gone
 	}

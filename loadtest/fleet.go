@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -49,11 +49,17 @@ func (a Agents) Check(sc Scenario, s Setup, config Config) error {
 	if len(a.Token) < MinToken {
 		return fmt.Errorf("--agent-token: give the token of the agents, at least %d characters, such as from openssl rand -hex 32", MinToken)
 	}
+	usedUp := 0 // queries that are looked up once
+	if slices.ContainsFunc(sc.parts(s.Mix), func(part Scenario) bool {
+		return part.Name == "lookup-cold"
+	}) {
+		usedUp = len(distinct(s.Queries))
+	}
 	for _, x := range []struct {
 		what string
 		have int
 	}{{"--concurrency", config.Concurrency}, {"--connections", config.Connections},
-		{"--queries", len(s.Queries)}, {"--tokens (two for each)", len(s.Tokens) / 2},
+		{"--queries", usedUp}, {"--tokens (two for each)", len(s.Tokens) / 2},
 		{"data", sc.rows()}} {
 		if x.have > 0 && x.have < n {
 			return fmt.Errorf("%s: too few (%d) for %d agents", x.what, x.have, n)
@@ -65,9 +71,8 @@ func (a Agents) Check(sc Scenario, s Setup, config Config) error {
 // isHere reports whether an address of the target is on loopback, or will be.
 func (t Target) isHere() bool {
 	return t.Own || slices.ContainsFunc([]string{t.Base, t.Admin}, func(text string) bool {
-		_, rest, _ := strings.Cut(text, "://")
-		host, _, err := net.SplitHostPort(rest)
-		return isLoopback(host) || err != nil && isLoopback(rest)
+		u, err := url.Parse(text)
+		return err == nil && isLoopback(u.Hostname())
 	})
 }
 

@@ -219,7 +219,7 @@ func TestLostAgentMakesTheRunInvalid(t *testing.T) {
 		if err := errors.Join(r.WriteText(&text), r.WriteHTML(&page), r.WriteJSON(&machine)); err != nil {
 			t.Fatal(err)
 		}
-		const lost = "agent 127.0.0.1:2 after 5"
+		const lost = "agent 127.0.0.1:2 after 5s: it was stopped"
 		if r.Verdict() != Invalid || len(result.Lost) != 1 || result.Took > 8*time.Second ||
 			result.Hits < 400 || result.Hits > 470 ||
 			!strings.Contains(text.String(), "INVALID: an agent was lost") ||
@@ -324,14 +324,18 @@ func testTokens(t *testing.T) {
 	target := &host{handler: func(*fasthttp.RequestCtx) { t.Error("got a request, want none") }}
 	scenario := numbered(t, "setup: [{name: before, path: /}]")
 	c := newCamp(t, 2, strings.Repeat("x", MinToken), target)
-	play := func() error {
+	play := func(agents Agents) error {
 		_, err := scenario.Run(t.Context(), Setup{Target: Target{Base: "http://127.0.0.1:1"}},
-			Config{Schedule: Steady(10, time.Second), Agents: c.agents})
+			Config{Schedule: Steady(10, time.Second), Agents: agents})
 		return err
 	}
-	if err := play(); err == nil || !strings.Contains(err.Error(),
+	if err := play(c.agents); err == nil || !strings.Contains(err.Error(),
 		"agent 127.0.0.1:1: the other side has another token") {
 		t.Errorf("got %v, want an error about the token", err)
+	}
+	// The agent accepts any coordinator here: the coordinator refuses.
+	if err := play(impostor(t)); !errors.Is(err, errToken) {
+		t.Errorf("got %v, want the coordinator to refuse an agent with another token", err)
 	}
 	// The coordinator accepts any agent here: the agent refuses.
 	config, err := tlsOf(testToken, coordinatorSide, agentSide)
@@ -364,7 +368,7 @@ func testTokens(t *testing.T) {
 	}
 	c.agents.Token = strings.Repeat("x", MinToken)
 	c.agents.Version = "v2"
-	if err := play(); err == nil || !strings.Contains(err.Error(), "is loadtest v1, and this is v2") {
+	if err := play(c.agents); err == nil || !strings.Contains(err.Error(), "is loadtest v1, and this is v2") {
 		t.Errorf("got %v, want an error about the versions", err)
 	}
 	c.wait()
@@ -373,6 +377,32 @@ func testTokens(t *testing.T) {
 		t.Errorf("got log\n%s\nwant the refusals without a token", log)
 	}
 	time.Sleep(time.Minute)
+}
+
+// impostor is an agent that accepts any coordinator and does not know its token.
+func impostor(t *testing.T) Agents {
+	t.Helper()
+	config, err := tlsOf(strings.Repeat("x", MinToken), agentSide, coordinatorSide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.VerifyConnection = nil
+	return Agents{Addresses: []string{"127.0.0.1:9"}, Token: testToken, Version: "v1",
+		dial: func(context.Context, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() {
+				l, err := newLink(t.Context(), tls.Server(theirs, config))
+				if err != nil {
+					return
+				}
+				defer l.close()
+				l.send(message{Version: "v1"})
+				if m, err := l.receive(); err == nil {
+					t.Errorf("got %+v from the coordinator, want it to refuse", m)
+				}
+			}()
+			return ours, nil
+		}}
 }
 
 // greet connects to an agent and returns why there is no link.
@@ -473,6 +503,10 @@ func TestAgentsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cold, err := ScenarioNamed("lookup-cold")
+	if err != nil {
+		t.Fatal(err)
+	}
 	outage, err := ScenarioNamed("outage")
 	if err != nil {
 		t.Fatal(err)
@@ -494,6 +528,8 @@ func TestAgentsAreChecked(t *testing.T) {
 			Setup{Target: away}, Config{}, ""},
 		{"loopback from elsewhere", hot, Agents{Addresses: []string{"10.0.0.2:1"}, Token: testToken},
 			Setup{Target: here}, Config{}, "10.0.0.2:1 cannot reach a target on this machine"},
+		{"loopback by IPv6", hot, Agents{Addresses: []string{"10.0.0.2:1"}, Token: testToken},
+			Setup{Target: Target{Base: "http://[::1]"}}, Config{}, "cannot reach"},
 		{"own server elsewhere", hot, Agents{Addresses: []string{"10.0.0.2:1"}, Token: testToken},
 			Setup{Target: Target{Own: true}}, Config{}, "cannot reach"},
 		{"outage", outage, Agents{Addresses: two, Token: testToken}, Setup{Target: here}, Config{},
@@ -506,6 +542,12 @@ func TestAgentsAreChecked(t *testing.T) {
 			"at least 32 characters"},
 		{"users", hot, Agents{Addresses: two, Token: testToken}, Setup{Target: here},
 			Config{Concurrency: 1}, "--concurrency: too few (1) for 2 agents"},
+		{"few queries", hot, Agents{Addresses: append(two, "127.0.0.1:3"), Token: testToken},
+			Setup{Target: here, Queries: []string{"8.8.8.8", "1.1.1.1"}}, Config{Connections: 9}, ""},
+		{"queries used up", cold, Agents{Addresses: two, Token: testToken}, Setup{Target: here,
+			Queries: []string{"a.example", "A.EXAMPLE"}}, Config{}, "--queries: too few (1) for 2 agents"},
+		{"tokens", hot, Agents{Addresses: two, Token: testToken}, Setup{Target: here,
+			Tokens: []string{"a", "b", "c"}}, Config{}, "--tokens (two for each): too few (1)"},
 		{"connections", hot, Agents{Addresses: two, Token: testToken}, Setup{Target: here},
 			Config{Connections: 1}, "--connections: too few"},
 	} {
