@@ -24,6 +24,7 @@ type User struct {
 	DateOfBirth    string // YYYY-MM-DD
 	Address        string
 	ProfilePicture string // URL
+	Language       string // that the person chose (BCP 47); "" = none yet
 	PasswordHash   string // argon2id in PHC form; "" = no password
 	PhoneSignIn    bool   // a code to Phone may replace the password
 	// PasswordSince, EmailSince, PhoneSince and PhoneSignInSince are when they were added or last
@@ -119,6 +120,8 @@ type Store interface {
 	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
+	// SetLanguage sets the Language of a user, if there is one.
+	SetLanguage(ctx context.Context, userID int64, tag string) error
 	// DeleteUser deletes the user with all sessions, consents, challenges, links, codes and refresh
 	// tokens. It keeps the notices, in place of those that were not sent. It returns ErrNotFound, also
 	// if the session with that hash has ended; zero = none.

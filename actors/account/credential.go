@@ -127,6 +127,7 @@ type Notice struct {
 	Kind       Kind
 	ByOperator bool
 	Browser    string    // in a few words; "" = unknown
+	Language   string    // as in Message
 	Seed       string    // the token of the Link is derived from it; "" = no link
 	Link       [32]byte  // hash of the token
 	Since      time.Time // of an AddressLeft: as in Link

@@ -137,14 +137,15 @@ func (s *Service) ChangePassword(
 	}
 	if u.PasswordHash == "" {
 		return nil, account.FieldError{
-			Field: "password", Message: "is not how this account signs in",
+			Field: "password", Message: "is not how this account signs in", Rule: "password_unused",
 		}
 	}
 	if err := account.CheckPassword(password, u); err != nil {
 		return nil, err
 	}
 	if password == p.Password {
-		return nil, account.FieldError{Field: "password", Message: "is the one that you have now"}
+		return nil, account.FieldError{Field: "password", Message: "is the one that you have now",
+			Rule: "password_same"}
 	}
 	hash, err := s.hasher.Hash(paidBy(ctx, u, true, p.Caller), password)
 	if err != nil {

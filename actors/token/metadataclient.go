@@ -41,7 +41,8 @@ func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
 // Metadata returns the metadata of the service as JSON (RFC 8414).
 func (s *Service) Metadata() []byte {
 	return oauth.Metadata(oauth.About{Issuer: s.config.Issuer, Registration: s.TakesRegistrations(),
-		Documents: s.config.ClientMetadata, Terms: s.config.Terms, Privacy: s.config.Privacy})
+		Documents: s.config.ClientMetadata, Terms: s.config.Terms, Privacy: s.config.Privacy,
+		Languages: s.config.Languages})
 }
 
 // TakesMetadata reports whether a client_id names a client that a metadata document describes.

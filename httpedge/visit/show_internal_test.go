@@ -12,6 +12,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
@@ -24,7 +25,7 @@ func (noPage) Render(*pages.View) ([]byte, error) { return nil, errors.New("plan
 // TestPageThatCannotBeRendered tells the client when there is one to tell.
 func TestPageThatCannotBeRendered(t *testing.T) {
 	failed := 0
-	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}),
+	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}, texts.Default()),
 		Failures:     endpoint.NewFailures(slog.New(slog.DiscardHandler)),
 		ClientFailed: func(*fasthttp.RequestCtx, string, string, *oauth.Error) { failed++ }})
 	var ctx fasthttp.RequestCtx

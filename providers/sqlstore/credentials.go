@@ -28,11 +28,11 @@ WHERE (l.address <> '' OR l.sent_to = '' OR l.sent_to IN (u.email, u.phone)) AND
 	// similarNotice returns the notice that waits, or else the last one that was sent.
 	similarNotice = `SELECT id, sent FROM outbox WHERE user_id = $1 AND kind = $2 AND channel = $3 AND address = $4
 AND (sent = 0 OR sent > $5) ORDER BY CASE WHEN sent = 0 THEN 0 ELSE 1 END, sent DESC LIMIT 1`
-	mergeNotice  = `UPDATE outbox SET count = count + 1, at = $2, browser = $3, operator = $4 WHERE id = $1 AND sent = 0`
-	insertNotice = `INSERT INTO outbox (id, user_id, channel, address, kind, operator, browser, seed, link, made, at, count, attempts, due, sent)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 1, 0, $11, 0)`
+	mergeNotice  = `UPDATE outbox SET count = count + 1, at = $2, browser = $3, operator = $4, language = $5 WHERE id = $1 AND sent = 0`
+	insertNotice = `INSERT INTO outbox (id, user_id, channel, address, kind, operator, browser, seed, link, made, at, count, attempts, due, sent, language)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 1, 0, $11, 0, $12)`
 	dueNotices = `SELECT id, user_id, channel, address, kind, operator, browser,
-CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts FROM outbox
+CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts, language FROM outbox
 WHERE sent = 0 AND due <= $1 ORDER BY due, id LIMIT $2`
 	countNotices = `SELECT COUNT(*) FROM outbox WHERE sent = 0`
 	endNotice    = `UPDATE outbox SET sent = $2 WHERE id = $1 AND count = $3`
@@ -165,7 +165,7 @@ func (b *batch) addNotice(n account.Notice) error {
 			due = fromMillis(sent).Add(account.NoticeInterval)
 		default:
 			merged, err := b.conn.exec(b.ctx, mergeNotice, id, millis(n.Made), n.Browser,
-				n.ByOperator)
+				n.ByOperator, n.Language)
 			if err != nil || merged > 0 {
 				return err
 			}
@@ -174,7 +174,7 @@ func (b *batch) addNotice(n account.Notice) error {
 	}
 	_, err := b.conn.exec(b.ctx, insertNotice, uuid.NewString(), n.UserID, string(n.Channel), n.To,
 		string(n.Kind), n.ByOperator, n.Browser, n.Seed, linkBytes(n.Link), millis(n.Made),
-		millis(due))
+		millis(due), n.Language)
 	if err != nil || n.Seed == "" {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *Store) DueNotices(ctx context.Context, now time.Time, limit int) (due [
 		var link []byte
 		var made, at int64
 		err := r.Scan(&n.ID, &n.UserID, &n.Channel, &n.To, &n.Kind, &n.ByOperator, &n.Browser,
-			&n.Seed, &link, &made, &at, &n.Count, &n.Attempts)
+			&n.Seed, &link, &made, &at, &n.Count, &n.Attempts, &n.Language)
 		copy(n.Link[:], link)
 		n.Made, n.At = fromMillis(made), fromMillis(at)
 		due = append(due, n)
