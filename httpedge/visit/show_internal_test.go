@@ -54,7 +54,7 @@ func TestPageThatCannotBeRendered(t *testing.T) {
 // TestFailureBeforeClientIsKnown shows a page for a failure of the service when the person does not
 // know the client: signing in first would not help.
 func TestFailureBeforeClientIsKnown(t *testing.T) {
-	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}),
+	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}, texts.Default()),
 		Failures:     endpoint.NewFailures(slog.New(slog.DiscardHandler)),
 		ClientFailed: func(*fasthttp.RequestCtx, string, string, *oauth.Error) {}})
 	client := &oauth.Client{Options: oauth.ClientOptions{SelfRegistered: true}}
