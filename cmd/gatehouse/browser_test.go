@@ -42,13 +42,18 @@ func (b *browser) at(base string) *lab.Browser { return &lab.Browser{Base: base,
 // authorize is the path of the authorization request.
 func (b *browser) authorize() string { return "/oauth/authorize?" + b.query.Encode() }
 
-// signIn signs the user in at base and returns the consent page that follows. On a slow machine, a
-// password costs so much time that the server asks to try again.
+// signIn signs the user in at base and returns the consent page that follows.
 func (b *browser) signIn(t *testing.T, base string) *lab.Page {
 	t.Helper()
+	return b.send(t, base, b.open(t, base, b.authorize()), "email", person, "password", password)
+}
+
+// signInPatiently is signIn, again and again while the server is busy: passwords of many sign-ins
+// cost more time on a slow machine than one address gets.
+func (b *browser) signInPatiently(t *testing.T, base string) *lab.Page {
+	t.Helper()
 	for {
-		page := b.send(t, base, b.open(t, base, b.authorize()), "email", person, "password", password)
-		if page.Status != http.StatusServiceUnavailable {
+		if page := b.signIn(t, base); page.Status != http.StatusServiceUnavailable {
 			return page
 		}
 		<-time.After(time.Second)

@@ -95,7 +95,7 @@ func (s *fixture) prepareListeners(t *testing.T) {
 		}
 		b := newBrowser(t, client.ClientID)
 		b.query.Set("scope", "openid")
-		b.consent(t, s.base, b.signIn(t, s.base))
+		b.consent(t, s.base, b.signInPatiently(t, s.base))
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *fixture) newVisits(t *testing.T) {
 		for id, l := range s.listeners {
 			v.query.Set("client_id", id)
 			if v.hint == "" {
-				v.signIn(t, s.base)
+				v.signInPatiently(t, s.base)
 			}
 			code, err := v.code(s.base)
 			if err != nil {

@@ -44,7 +44,7 @@ func (o *options) check() error {
 		}
 	}
 	if python == "" {
-		return errors.New("Python's maxminddb is missing: run scripts/reader-tools")
+		return errors.New("no Python with maxminddb: run scripts/reader-tools")
 	}
 	file := o.mmdb
 	if file == "" {
