@@ -49,8 +49,8 @@ contracts: pact-lib contract-tools ## Check the contracts with client programs a
 pactcheck: ## Build the static bin/pactcheck, which verifies pacts of client programs
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pactcheck ./contracts/pactcheck
 
-pactcheck-dist: ## Pack pactcheck for Linux and macOS, for teams without a checkout
-	scripts/pactcheck-dist bin linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+pactcheck-dist: ## Pack pactcheck for Linux, macOS and Windows, for teams without a checkout
+	scripts/pactcheck-dist bin linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # The packages that take longest come first. The tests of contracts have run by then, and make lint
 # runs every analyzer that go test would run.
@@ -64,16 +64,21 @@ test-clients: setup ## Sign in with published programs and a real browser (a few
 	scripts/programs
 	go test -tags programs,$(PURE) -count 1 -timeout 30m ./cmd/stack/stacktest/programs
 
-test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
+test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, test-deploy, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -crashes 50
 	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
 	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
+	go test -timeout 60m -run Mishaps ./cmd/gatehouse -mishaps 100
+	scripts/reader-tools
+	go run ./loadtest/readers check -program bin/gatehouse -rows 100000
+	go test -timeout 90m -run TestUserImportMany ./cmd/gatehouse -people 1000000
 	go run ./loadtest/nodes/run -rounds 10000 -faults 10m
 	scripts/last-release bin/last-release
 	go run ./loadtest/nodes/run -old bin/last-release versions
 	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
+	$(MAKE) test-deploy
 	$(PACTENV) scripts/nodes all
 	scripts/fuzz 5m
 
@@ -90,9 +95,11 @@ load: build ## Run a short round of every load scenario, with thresholds
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest
 	bin/loadtest round
 
-notices: ## Write the licenses of what is linked, for gatehouse licenses
-	go run ./deploy/make notices >cmd/gatehouse/notices.txt.new
-	mv cmd/gatehouse/notices.txt.new cmd/gatehouse/notices.txt
+notices: ## Write the licenses of what is linked, for the commands licenses
+	for folder in cmd/gatehouse contracts/pactcheck; do \
+		go run ./deploy/make notices ./$$folder >$$folder/notices.txt.new && \
+		mv $$folder/notices.txt.new $$folder/notices.txt || exit; \
+	done
 
 packages: ## Build deb and rpm for amd64 and arm64 (VERSION=v1.2.3)
 	scripts/deploy-tools
@@ -119,6 +126,7 @@ lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
 	GOFLAGS=-trimpath bin/staticcheck -tags pact,programs,deploy,$(PURE) ./...
 	go mod tidy -diff
 	CGO_ENABLED=0 go build -trimpath ./...
+	CGO_ENABLED=0 GOOS=windows go build -trimpath -o /dev/null ./contracts/pactcheck
 
 clean: ## Remove what was built
 	rm -rf bin

@@ -396,14 +396,16 @@ func enum(t *testing.T, path ...string) []string {
 	return values
 }
 
-// TestLoadtestFlags compares the flags that the page of load tests names with those of loadtest
-// run.
+// TestLoadtestFlags compares the flags that the page of load tests names with those of loadtest run
+// and loadtest agent.
 func TestLoadtestFlags(t *testing.T) {
 	text, err := os.ReadFile("loadtests.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	help, _ := program(t, "loadtest", "run", "--help")
+	agent, _ := program(t, "loadtest", "agent", "--help")
+	help += agent
 	find := func(text, before string) (flags []string) {
 		flag := regexp.MustCompile(before + `(--[a-z][a-z0-9-]*)`)
 		for _, found := range flag.FindAllStringSubmatch(text, -1) {

@@ -17,7 +17,7 @@ func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {
 }
 
 // TakeStreamRoom takes all but left bytes of the room for streams, or returns false.
-func (s *Server) TakeStreamRoom(left int) bool { return s.streams.Take(maxStreamsBytes - left) }
+func (s *Server) TakeStreamRoom(left int) bool { return s.streams.Take(s.streams.Total - left) }
 
 // StreamRoom is how many bytes streams hold.
 func (s *Server) StreamRoom() int {

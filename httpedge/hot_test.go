@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 )
@@ -134,4 +135,58 @@ func bulkRequests() [][]byte {
 		requests[i] = bulkRequest(50 * i)
 	}
 	return requests
+}
+
+// rotate serves one of the requests after another, and wants 200.
+func rotate(b *testing.B, st *stacktest.Stack, requests [][]byte) {
+	b.ReportAllocs()
+	b.ResetTimer()
+	i := 0
+	converse(b, st, func() []byte {
+		if i++; i > b.N {
+			return nil
+		}
+		return requests[i%len(requests)]
+	}, wants(b, 200))
+}
+
+func BenchmarkLookupHit(b *testing.B) { rotate(b, hot(b), lookupRequests()) }
+
+// BenchmarkBulkHit asks about 50 addresses a request.
+func BenchmarkBulkHit(b *testing.B) { rotate(b, hot(b), bulkRequests()) }
+
+// BenchmarkIntrospect asks about one access token in use, with the client's secret in the body.
+func BenchmarkIntrospect(b *testing.B) {
+	st := stacktest.NewIdentity(b)
+	client, user := st.NewClient(b, nil), st.NewUser(b, "Rosa", rosa)
+	token := sealTokens(b, st, client.ID, user.ID, 1)[0]
+	rotate(b, st.Stack, [][]byte{formRequest("/oauth/introspect", "token="+token+"&client_id="+client.ID+
+		"&client_secret="+client.Secret)})
+}
+
+// BenchmarkClientCredentials issues one token after another, each of which is durable.
+func BenchmarkClientCredentials(b *testing.B) {
+	st := stacktest.NewIdentity(b)
+	client := st.NewClient(b, nil)
+	rotate(b, st.Stack, [][]byte{formRequest("/oauth/token", "grant_type=client_credentials&client_id="+
+		client.ID+"&client_secret="+client.Secret)})
+}
+
+func formRequest(path, form string) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		path, len(form), form)
+}
+
+// sealTokens returns n access tokens of the user.
+func sealTokens(t testing.TB, st *stacktest.IdentityStack, clientID string, userID int64,
+	n int) []string {
+	t.Helper()
+	tokens := make([]string, n)
+	for i := range tokens {
+		tokens[i] = st.Seal(t, oauth.AccessToken{
+			ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
+		})
+	}
+	return tokens
 }

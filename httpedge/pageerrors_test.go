@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge/pages"
 )
@@ -30,7 +31,7 @@ func isErrorPage(a stacktest.Response, t *testing.T, what string, status int, ti
 		a.Has(t, name, want)
 	}
 	if csp := a.Header.Get("Content-Security-Policy"); !strings.Contains(csp,
-		"default-src 'none'; style-src "+pages.NewView(brand.Brand{}).StyleSource()) ||
+		"default-src 'none'; style-src "+pages.NewView(brand.Brand{}, texts.Default()).StyleSource()) ||
 		!strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("%s: got policy %q, want that of pages", what, csp)
 	}

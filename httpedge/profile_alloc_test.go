@@ -8,22 +8,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 )
-
-// sealTokens returns n access tokens of the user.
-func sealTokens(t testing.TB, st *stacktest.IdentityStack, clientID string, userID int64,
-	n int) []string {
-	t.Helper()
-	tokens := make([]string, n)
-	for i := range tokens {
-		tokens[i] = st.Seal(t, oauth.AccessToken{
-			ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
-		})
-	}
-	return tokens
-}
 
 // profileRequests are requests for the basic profile, one a token, ready to be served again and
 // again.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge/compat"
 	"gatehouse/httpedge/endpoint"
@@ -56,11 +58,12 @@ type Config struct {
 
 	// Tokens and People are the identity service; both are nil without it. The caller stops them
 	// after Shutdown.
-	Tokens *token.Service
-	People *people.Service
-	Audit  audit.Store // the audit trail; required with Tokens
-	Issuer string      // base URL without a trailing slash; required with Tokens
-	Brand  brand.Brand // what people see
+	Tokens    *token.Service
+	People    *people.Service
+	Audit     audit.Store // the audit trail; required with Tokens
+	Issuer    string      // base URL without a trailing slash; required with Tokens
+	Brand     brand.Brand // what people see
+	Languages *texts.Set  // of pages; nil = texts.Default
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
@@ -143,8 +146,9 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients,
 		failures: endpoint.NewFailures(config.Logger),
-		streams:  streamRoom{Total: maxStreamsBytes, Share: maxOwnStreams, Shares: sharesOf}}
-	s.view = pages.NewView(config.Brand)
+		streams: streamRoom{Total: streamsBytes(debug.SetMemoryLimit(-1)), Share: maxOwnStreams,
+			Shares: sharesOf}}
+	s.view = pages.NewView(config.Brand, cmp.Or(config.Languages, texts.Default()))
 	site := visit.Config{People: config.People, Issuer: config.Issuer, View: s.view, Failures: s.failures,
 		Caller: s.clients.caller, ClientFailed: s.clientFailed}
 	if config.Tokens != nil {

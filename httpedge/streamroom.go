@@ -15,7 +15,7 @@ import (
 // Limits of the bodies of streams, in bytes.
 const (
 	maxStreamBytes  = 1 << 20   // of one
-	maxStreamsBytes = 128 << 20 // of all that are being received or answered
+	maxStreamsBytes = 128 << 20 // of all that are being received or answered, see streamsBytes
 	maxOwnStreams   = 16 << 20  // of those of one address, see ratelimit.Networks
 )
 
@@ -25,6 +25,12 @@ var errStreamsFull = errors.New("streams hold too many bytes")
 // streamRoom bounds the bytes that the bodies of all streams hold, and those of one address: who
 // reads slowly keeps them for long. Networks are those that the connection counts for.
 type streamRoom = fair.Slots[ratelimit.Network]
+
+// streamsBytes returns how many bytes all streams may hold if Go keeps to that memory limit, in
+// bytes: at most a quarter. The sockets of the same streams need as much again.
+func streamsBytes(memoryLimit int64) int {
+	return int(min(maxStreamsBytes, memoryLimit/4))
+}
 
 // bodyLimit returns the limit of the body of a request with that target, in origin or absolute form
 // (RFC 9112 section 3.2).

@@ -34,6 +34,8 @@ func TestAxesHaveRoundMarks(t *testing.T) {
 		{"no time", overTime(0), "0s 0.2s 0.4s 0.6s 0.8s 1s"},
 		{"rates", linear(51.7, 0.01, axisNumber), "0 20 40 60"},
 		{"high rates", linear(80_000, 0.01, axisNumber), "0 20,000 40,000 60,000 80,000"},
+		{"very high rates", linear(4_000_000, 0.01, axisNumber), "0 1M 2M 3M 4M"},
+		{"much memory", ofSize(series{samples: []sample{{0, 0, 12_345}}}), "0 GB 5 GB 10 GB 15 GB"},
 		{"nothing", linear(0, 0.01, axisNumber), "0 1"},
 		{"few goroutines", linear(2, 1, axisNumber), "0 1 2"},
 		{"latencies", logarithmic(0.00093, 0.032, axisTime), "500µs 1ms 2ms 5ms 10ms 20ms 50ms"},

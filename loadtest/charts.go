@@ -246,11 +246,17 @@ func ofCount(all ...series) axis {
 
 func ofSize(all ...series) axis {
 	_, most := extent(all...)
+	if most > 9999 { // longer labels would leave the page
+		return linear(most, 1, func(y float64) string { return axisNumber(y/1000) + " GB" })
+	}
 	return linear(most, 1, func(y float64) string { return axisNumber(y) + " MB" })
 }
 
-// axisNumber formats a number with three digits, or with commas from 1,000 on.
+// axisNumber formats a number with three digits, with commas from 1,000 on, or in millions.
 func axisNumber(y float64) string {
+	if y >= 1e6 {
+		return fmt.Sprintf("%.4gM", y/1e6)
+	}
 	if y >= 1000 {
 		return grouped(int64(math.Round(y)))
 	}

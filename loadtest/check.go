@@ -74,6 +74,9 @@ func (sc Scenario) Check(s Setup, config Config) error {
 	if err := sc.checkNeeds(s); err != nil {
 		return err
 	}
+	if err := config.Agents.Check(sc, s, config.withDefaults()); err != nil {
+		return err
+	}
 	planned := config.Duration
 	if config.Schedule != nil {
 		planned = config.Schedule.Duration()

@@ -16,10 +16,11 @@ import (
 
 // Hit is one execution of a scenario. It belongs to one goroutine and must not be kept.
 type Hit struct {
-	Number uint64     // number of the hit in its run, from 0
+	Number uint64     // number of the hit in the whole load, from 0
 	Rand   *rand.Rand // used by this hit only
 
 	run      *run
+	turn     uint64    // number of the hit in its run, from 0
 	due      time.Time // when its first step should have begun; zero after the first step
 	request  fasthttp.Request
 	response fasthttp.Response
@@ -95,7 +96,7 @@ func (h *Hit) Do(step string, q Request) (*Response, error) {
 	}
 	h.due = time.Time{}
 	response, ended, wrong := h.exchange(&q)
-	h.run.recorder.add(h.Number, step, ended.Sub(began), response.Status, wrong)
+	h.run.recorder.add(h.turn, step, ended.Sub(began), response.Status, wrong)
 	if wrong != "" {
 		return response, errStep
 	}
@@ -123,7 +124,7 @@ func (h *Hit) exchange(q *Request) (response *Response, ended time.Time, wrong s
 }
 
 // fail counts a step that could not be executed.
-func (h *Hit) fail(step, reason string) { h.run.recorder.add(h.Number, step, 0, 0, reason) }
+func (h *Hit) fail(step, reason string) { h.run.recorder.add(h.turn, step, 0, 0, reason) }
 
 func (h *Hit) fill(q *Request) {
 	r := &h.request

@@ -41,6 +41,9 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			r.Result.Took.Round(100*time.Millisecond), r.Result.Planned)
 	case Invalid:
 		page.Why = "The schedule was not kept, so these figures are of another load than requested: " + r.whyInvalid()
+		if r.Result.Lost != nil {
+			page.Why = "Invalid: " + r.whyInvalid()
+		}
 	}
 	if len(page.Rows) != 1 {
 		page.Rows = append(append([]Step{}, page.Rows...), r.Result.All)
@@ -83,6 +86,7 @@ func (r *Report) facts() []fact {
 	add("keys", chosen(s.Keys, s.Queries))
 	add("people and tokens", chosen(s.People, s.Tokens))
 	add("headers", strings.Join(s.Headers, ", "))
+	add("agents", strings.Join(s.Agents, ", "))
 	if s.Mix != nil || r.Scenario == "mixed" || r.Scenario == "soak" {
 		add("mix", mixText(s.Mix))
 	}
@@ -106,7 +110,7 @@ func (r *Report) targetText() string {
 	return strings.Join(parts, ", ")
 }
 
-// chosen returns the number in words: from a flag, from a file, or the scenario's own.
+// chosen returns the number in words, or "" if there is none. given is the number from a file.
 func chosen(number, given int) string {
 	switch {
 	case given > 0:
@@ -114,5 +118,5 @@ func chosen(number, given int) string {
 	case number > 0:
 		return grouped(int64(number))
 	}
-	return "the scenario's own number"
+	return ""
 }

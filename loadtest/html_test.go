@@ -3,6 +3,8 @@ package loadtest_test
 import (
 	"bytes"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -85,8 +87,8 @@ func TestThresholdsStandApartFromChecks(t *testing.T) {
 	}
 }
 
-// TestPagesNameTargetAndSettings reads what was asked, by which settings; keys and people are those
-// of the scenario when none are given.
+// TestPagesNameTargetAndSettings reads what was asked, by which settings. Keys and people that a
+// scenario does not use are left out.
 func TestPagesNameTargetAndSettings(t *testing.T) {
 	r := measured(1000)
 	r.Result.Settings = loadtest.Settings{Target: "http://127.0.0.1:18080", Version: "v1.2.3", Own: true, Timeout: 3 * time.Second, Connections: 1234, Keys: 500, Tokens: 7}
@@ -100,7 +102,7 @@ func TestPagesNameTargetAndSettings(t *testing.T) {
 	}
 	r.Schedule, r.Concurrency, r.Result.Model, r.Result.Settings = "", 8, "closed", loadtest.Settings{Target: "http://a.example"}
 	facts = section(t, pageOf(t, r), "Where, when and how")
-	if !strings.Contains(facts, "8 users for 10s (closed model)") || !strings.Contains(facts, "own number") || strings.Contains(facts, "started for") {
+	if !strings.Contains(facts, "8 users for 10s (closed model)") || strings.Contains(facts, "<dt>keys") || strings.Contains(facts, "started for") {
 		t.Errorf("got\n%s\nwant users, and a target that was there", facts)
 	}
 }
@@ -176,5 +178,55 @@ func TestOutagesAreMarked(t *testing.T) {
 	}
 	if early := play(3 * time.Second); !early.Ended || len(early.Periods) != 1 || early.Periods[0].To < early.Periods[0].From {
 		t.Errorf("got ended %v with %v, want the outage as far as it came", early.Ended, early.Periods)
+	}
+}
+
+// TestPagesNameTheNumbersOfScenarios runs scenarios without flags: their own numbers of keys and
+// people are in the report.
+func TestPagesNameTheNumbersOfScenarios(t *testing.T) {
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"access_token":"a","client_id":"c","client_secret":"s"}`))
+	}))
+	defer target.Close()
+	for _, c := range []struct {
+		scenario, mix string
+		setup         loadtest.Setup
+		want          []string
+		machine       string
+	}{
+		{"lookup-hot", "", loadtest.Setup{}, []string{"<dt>keys</dt><dd>4,096</dd>"}, `"keys": 4096`},
+		{"lookup-hot", "", loadtest.Setup{Keys: 7}, []string{"<dt>keys</dt><dd>7</dd>"}, `"keys": 7`},
+		{"token", "", loadtest.Setup{}, []string{"<dt>people and tokens</dt><dd>8</dd>"}, `"people": 8`},
+		{"mixed", "lookup-hot=1,lookup-zipf=1,token=1", loadtest.Setup{},
+			[]string{"<dt>keys</dt><dd>100,000</dd>", "<dt>people and tokens</dt><dd>8</dd>"},
+			`"keys": 100000`},
+	} {
+		scenario, err := loadtest.ScenarioNamed(c.scenario)
+		if c.mix != "" && err == nil {
+			c.setup.Mix, err = loadtest.ParseMix(c.mix)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.setup.Target = loadtest.Target{Base: target.URL, Admin: target.URL, ClientID: "c",
+			ClientSecret: "s"}
+		result, err := scenario.Run(t.Context(), c.setup,
+			loadtest.Config{Schedule: unhurried(10, 100*time.Millisecond)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &loadtest.Report{Scenario: c.scenario, Schedule: "10:1s", Result: result}
+		facts := section(t, pageOf(t, r), "Where, when and how")
+		var machine bytes.Buffer
+		if err := r.WriteJSON(&machine); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(facts, want) || !strings.Contains(machine.String(), c.machine) ||
+				strings.Contains(facts, "own number") {
+				t.Errorf("%s: got\n%s%s\nwant %q and %q in it", c.scenario, facts, &machine, want,
+					c.machine)
+			}
+		}
 	}
 }

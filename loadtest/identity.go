@@ -13,7 +13,7 @@ import (
 )
 
 func prepareToken(ctx context.Context, s *Setup) (*workload, error) {
-	clients := make([]loadClient, number(s.People, 8))
+	clients := make([]loadClient, s.people(8))
 	err := s.provisioner.each(ctx, len(clients), "clients", func(i int) (err error) {
 		clients[i], err = s.provisioner.client(ctx, strconv.Itoa(i))
 		return err
@@ -22,7 +22,7 @@ func prepareToken(ctx context.Context, s *Setup) (*workload, error) {
 		return nil, err
 	}
 	return &workload{hit: func(h *Hit) error {
-		c := clients[h.Number%uint64(len(clients))]
+		c := clients[h.turn%uint64(len(clients))]
 		_, err := h.Do("token", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
 			Form: url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ID},
 				"client_secret": {c.Secret}}})
@@ -37,14 +37,14 @@ func prepareAuthorize(ctx context.Context, s *Setup) (*workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	people, err := s.provisioner.people(ctx, number(s.People, 20))
+	people, err := s.provisioner.people(ctx, s.people(20))
 	if err != nil {
 		return nil, err
 	}
 	path := "/oauth/authorize?" + authorization(client, "prompt", "consent")
 	return &workload{hit: func(h *Hit) error {
 		b := browser{h: h, base: s.Target.Base}
-		return b.authorize(path, client, people[h.Number%uint64(len(people))])
+		return b.authorize(path, client, people[h.turn%uint64(len(people))])
 	}}, nil
 }
 
@@ -160,7 +160,7 @@ func (s *Setup) grants(ctx context.Context, own int) (loadClient, []tokens, erro
 	if err != nil {
 		return client, nil, err
 	}
-	all, err := s.provisioner.grants(ctx, client, people[0], number(s.People, own))
+	all, err := s.provisioner.grants(ctx, client, people[0], s.people(own))
 	return client, all, err
 }
 
@@ -222,7 +222,7 @@ func prepareIntrospect(ctx context.Context, s *Setup) (*workload, error) {
 		return nil, err
 	}
 	return &workload{hit: func(h *Hit) error {
-		token := all[h.Number%uint64(len(all))].Access
+		token := all[h.turn%uint64(len(all))].Access
 		_, err := h.Do("introspect", Request{Path: "/oauth/introspect",
 			Form: url.Values{"token": {token}, "client_id": {client.ID},
 				"client_secret": {client.Secret}}, Want: func(r *Response) string {
@@ -297,7 +297,7 @@ func (u *profileUse) exact() Check {
 // prepareProfile uses all tokens equally, except one that gets every eighth hit and soon reaches
 // its limit.
 func prepareProfile(ctx context.Context, s *Setup) (*workload, error) {
-	access := s.Tokens
+	access := partOf(s.part, s.Tokens)
 	if access == nil {
 		_, all, err := s.grants(ctx, 200)
 		if err != nil {
@@ -320,10 +320,10 @@ func prepareProfile(ctx context.Context, s *Setup) (*workload, error) {
 	}
 	return &workload{
 		hit: func(h *Hit) error {
-			if h.Number%8 == 0 {
+			if h.turn%8 == 0 {
 				return ask(h, "profile-greedy", 0)
 			}
-			return ask(h, "profile", 1+h.Number%uint64(max(1, len(access)-1)))
+			return ask(h, "profile", 1+h.turn%uint64(max(1, len(access)-1)))
 		},
 		checks: func(*Result) []Check { return []Check{use.exact()} },
 	}, nil

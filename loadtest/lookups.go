@@ -46,7 +46,9 @@ func (s *Setup) queries(own int) []string {
 	if s.Queries != nil {
 		return s.Queries
 	}
-	all := make([]string, number(s.Keys, own))
+	n := number(s.Keys, own)
+	s.keysUsed = max(s.keysUsed, n)
+	all := make([]string, n)
 	for i := range all {
 		all[i] = address(uint64(i))
 	}
@@ -112,7 +114,7 @@ func prepareHot(ctx context.Context, s *Setup) (*workload, error) {
 
 func prepareCold(_ context.Context, s *Setup) (*workload, error) {
 	if s.Queries != nil {
-		return lookUpOnce(lookups(distinct(s.Queries))), nil
+		return lookUpOnce(lookups(partOf(s.part, distinct(s.Queries)))), nil
 	}
 	next := unseen()
 	return &workload{hit: func(h *Hit) error {

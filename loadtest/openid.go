@@ -27,7 +27,7 @@ func (s *Setup) signIn(ctx context.Context, name string, members map[string]any,
 	if err != nil {
 		return nil, err
 	}
-	people, err := s.provisioner.people(ctx, number(s.People, 4))
+	people, err := s.provisioner.people(ctx, s.people(4))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func prepareOpenID(ctx context.Context, s *Setup) (*workload, error) {
 	}
 	path := "/oauth/authorize?" + authorization(people[0].client, asked...)
 	return &workload{hit: func(h *Hit) error {
-		who := people[h.Number%uint64(len(people))]
+		who := people[h.turn%uint64(len(people))]
 		b := browser{h: h, base: s.Target.Base, cookies: slices.Clone(who.cookies)}
 		back, err := b.open("authorize", Request{Path: path})
 		if err != nil {
@@ -88,7 +88,7 @@ func prepareDevice(ctx context.Context, s *Setup) (*workload, error) {
 		return nil, err
 	}
 	return &workload{hit: func(h *Hit) error {
-		who := people[h.Number%uint64(len(people))]
+		who := people[h.turn%uint64(len(people))]
 		return who.connect(&browser{h: h, base: s.Target.Base, cookies: slices.Clone(who.cookies)})
 	}}, nil
 }

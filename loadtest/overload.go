@@ -51,7 +51,7 @@ func prepareOverload(ctx context.Context, s *Setup) (*workload, error) {
 	}
 	secure := base.Scheme == "https"
 	o := &overload{target: fasthttp.AddMissingPort(base.Host, secure), secure: secure,
-		base: s.Target.Base, idle: number(s.People, overloadIdle), path: lookup(cached)}
+		base: s.Target.Base, idle: s.people(overloadIdle), path: lookup(cached)}
 	return &workload{hit: o.hit, during: o.during, checks: o.checks}, s.warm(ctx, []string{cached})
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/loadtest/plan"
@@ -26,6 +27,7 @@ type Own struct {
 	Concurrency int
 	Thresholds  []Expectation
 
+	text      []byte // of the file
 	plan      *plan.Plan
 	constants map[string]string
 	rows      []map[string]string
@@ -39,7 +41,7 @@ func ReadOwn(name string, duration time.Duration) (*Own, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Own{}
+	o := &Own{text: text}
 	o.plan, err = plan.Read(name, text, func(data string) ([]string, error) {
 		f, err := os.Open(filepath.Join(filepath.Dir(name), data))
 		if err != nil {
@@ -127,7 +129,22 @@ func (o *Own) needs(t Target) (missing []string) {
 
 // ready makes the requests of setup. Those of teardown follow after the run, and after a setup that
 // failed.
-func (o *Own) ready(ctx context.Context, s *Setup) (w *workload, err error) {
+func (o *Own) ready(ctx context.Context, s *Setup) (*workload, error) {
+	p, err := o.begin(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return o.workload(s, p.shared, p.rows, p.end), nil
+}
+
+// workload returns the hits of the scenario with variables and rows. after may be nil.
+func (o *Own) workload(s *Setup, shared map[string]string, rows []map[string]string,
+	after func(context.Context) error) *workload {
+	return &workload{hit: func(h *Hit) error { return o.hit(h, s, shared, rows) }, after: after}
+}
+
+// begin makes the requests of setup, and those of teardown if one fails.
+func (o *Own) begin(ctx context.Context, s *Setup) (*prelude, error) {
 	public, err := newRun(s.Target.Base, Config{Timeout: s.provisioner.o.http.Timeout}, nil)
 	if err != nil {
 		return nil, err
@@ -146,16 +163,19 @@ func (o *Own) ready(ctx context.Context, s *Setup) (w *workload, err error) {
 	for i := range rows {
 		rows[i] = maps.Clone(o.rows[i])
 	}
-	prelude := &prelude{o, s, servers, shared, rows}
-	after := func(ctx context.Context) error {
-		err := prelude.play(ctx, "teardown", o.plan.Teardown)
-		public.client.CloseIdleConnections()
-		return err
+	p := &prelude{o, s, servers, shared, rows}
+	if err := p.setUp(ctx); err != nil {
+		return nil, errors.Join(err, p.end(ctx))
 	}
-	if err := prelude.play(ctx, "setup", o.plan.Setup); err != nil {
-		return nil, errors.Join(err, after(context.WithoutCancel(ctx)))
-	}
-	return &workload{hit: func(h *Hit) error { return o.hit(h, s, shared, rows) }, after: after}, nil
+	return p, nil
+}
+
+// end makes the requests of teardown, also when ctx has ended.
+func (p *prelude) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	defer p.servers["public"].client.CloseIdleConnections()
+	return p.tearDown(ctx)
 }
 
 // prelude makes requests that are not measured.
@@ -167,38 +187,76 @@ type prelude struct {
 	rows    []map[string]string
 }
 
-func (p *prelude) play(ctx context.Context, part string, steps []plan.Step) error {
-	for i := range steps {
-		s := &steps[i]
-		once := func(row map[string]string, n int) error {
-			h := &Hit{Number: uint64(n), Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-				run: p.servers[s.Server]}
-			into := row
-			if into == nil {
-				into = p.shared
-			}
-			visit := &visit{h: h, base: p.setup.Target.Base, from: []map[string]string{row,
-				p.shared}, into: into}
-			request, wrong := visit.request(s)
-			if wrong == "" {
-				_, _, wrong = h.exchange(&request)
-			}
-			if wrong != "" {
-				return fmt.Errorf("%s: %s: %s", part, s.Name, wrong)
+// setUp makes the requests of setup, up to the first that fails.
+func (p *prelude) setUp(ctx context.Context) error {
+	for i := range p.own.plan.Setup {
+		s := &p.own.plan.Setup[i]
+		if err := p.play(ctx, i, s, func(row map[string]string, n int) error {
+			return p.request(s, row, n)
+		}); err != nil {
+			return fmt.Errorf("setup: %w", err)
+		}
+	}
+	return nil
+}
+
+// tearDown makes all requests of teardown until ctx ends. A failed one does not keep the others
+// from removing what they can. The error has the first failure of each step.
+func (p *prelude) tearDown(ctx context.Context) error {
+	var failures []string
+	for i := range p.own.plan.Teardown {
+		s := &p.own.plan.Teardown[i]
+		var mu sync.Mutex
+		var first error
+		err := p.play(ctx, i, s, func(row map[string]string, n int) error {
+			if err := p.request(s, row, n); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				first = cmp.Or(first, err)
 			}
 			return nil
+		})
+		if first = cmp.Or(first, err); first != nil {
+			failures = append(failures, first.Error())
 		}
-		var err error
-		if s.EachRow {
-			err = p.setup.provisioner.each(ctx, len(p.rows), "rows for "+s.Name, func(n int) error {
-				return once(p.rows[n], n)
-			})
-		} else if err = ctx.Err(); err == nil {
-			err = once(nil, i)
-		}
-		if err != nil {
-			return err
-		}
+	}
+	if failures == nil {
+		return nil
+	}
+	return fmt.Errorf("teardown: %s", strings.Join(failures, "; "))
+}
+
+// play calls do for each row of the data if the step has each_row, and else once without a row,
+// with the step's number.
+func (p *prelude) play(ctx context.Context, number int, s *plan.Step,
+	do func(row map[string]string, n int) error) error {
+	if s.EachRow {
+		return p.setup.provisioner.each(ctx, len(p.rows), "rows for "+s.Name, func(n int) error {
+			return do(p.rows[n], n)
+		})
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return do(nil, number)
+}
+
+// request makes the request of a step. row may be nil; n is its number.
+func (p *prelude) request(s *plan.Step, row map[string]string, n int) error {
+	h := &Hit{Number: uint64(n), Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		run: p.servers[s.Server]}
+	into := row
+	if into == nil {
+		into = p.shared
+	}
+	visit := &visit{h: h, base: p.setup.Target.Base, from: []map[string]string{row, p.shared},
+		into: into}
+	request, wrong := visit.request(s)
+	if wrong == "" {
+		_, _, wrong = h.exchange(&request)
+	}
+	if wrong != "" {
+		return fmt.Errorf("%s: %s", s.Name, wrong)
 	}
 	return nil
 }
@@ -209,10 +267,10 @@ func (o *Own) hit(h *Hit, s *Setup, shared map[string]string, rows []map[string]
 	v := &visit{h: h, base: s.Target.Base, from: []map[string]string{own, shared}, into: own,
 		cookies: &browser{h: h}}
 	if n := uint64(len(rows)); n > 0 {
-		if o.plan.Data.Once && h.Number >= n {
+		if o.plan.Data.Once && h.turn >= n {
 			return errUsedUp
 		}
-		v.from = []map[string]string{own, rows[h.Number%n], shared}
+		v.from = []map[string]string{own, rows[h.turn%n], shared}
 	}
 	for i := range o.plan.Steps {
 		step := &o.plan.Steps[i]
@@ -306,5 +364,5 @@ func (v *visit) read(s *plan.Step, r *Response) string {
 	return ""
 }
 
-// afterwards is the time that teardown may take after an interrupted run.
+// afterwards is the time in which requests of teardown may begin.
 const afterwards = 30 * time.Second

@@ -70,7 +70,7 @@ const (
 
 // Verdict returns the verdict. A run that was interrupted or is invalid neither passed nor failed.
 func (r *Report) Verdict() Verdict {
-	if r.Result.Ended && !r.Result.UsedUp {
+	if r.Result.Ended && !r.Result.UsedUp && r.Result.Lost == nil {
 		return Interrupted
 	}
 	if !r.Result.Valid() {
@@ -137,9 +137,12 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "INTERRUPTED after %s of %s: neither passed nor failed.\n",
 			result.Took.Round(100*time.Millisecond), result.Planned)
 	case Invalid:
-		fmt.Fprintf(&b,
-			"INVALID: %s Do not trust these figures: lower the rate, or find the highest one with --concurrency.\n",
-			r.whyInvalid())
+		advice := " Do not trust these figures: lower the rate, or find the highest one with" +
+			" --concurrency."
+		if result.Lost != nil {
+			advice = ""
+		}
+		fmt.Fprintf(&b, "INVALID: %s%s\n", r.whyInvalid(), advice)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -148,6 +151,10 @@ func (r *Report) WriteText(w io.Writer) error {
 // whyInvalid returns by how much the schedule was not kept, and the likely reason.
 func (r *Report) whyInvalid() string {
 	result := r.Result
+	if result.Lost != nil {
+		return "an agent was lost, so this is not the requested load: " +
+			strings.Join(result.Lost, "; ") + "."
+	}
 	text := fmt.Sprintf("%.1f of %.1f hits/s began, less than %.0f%%", result.Achieved,
 		result.Target, 100*MinAchieved)
 	if result.Dropped > 0 {
@@ -271,11 +278,12 @@ type jsonSettings struct {
 	Tokens      int                `json:"tokens,omitempty"`
 	Mix         map[string]float64 `json:"mix,omitempty"`
 	Headers     []string           `json:"headers,omitempty"`
+	Agents      []string           `json:"agents,omitempty"`
 }
 
 func newJSONSettings(s Settings) jsonSettings {
 	return jsonSettings{s.Timeout.Seconds(), s.Connections, s.Keys, s.People, s.Queries,
-		s.Tokens, s.Mix, s.Headers}
+		s.Tokens, s.Mix, s.Headers, s.Agents}
 }
 
 type jsonPeriod struct {
@@ -327,6 +335,7 @@ type jsonReport struct {
 	Periods     []jsonPeriod   `json:"periods,omitempty"`
 	Seconds     []jsonSecond   `json:"seconds"`
 	Resources   []jsonResource `json:"resources,omitempty"`
+	Lost        []string       `json:"lost_agents,omitempty"`
 }
 
 func ms(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
@@ -381,7 +390,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All),
 		Checks: []jsonCheck{}, Baseline: r.Baseline, Worse: r.Worse,
 		Target: result.Settings.Target, Version: result.Settings.Version, Own: result.Settings.Own,
-		Settings: newJSONSettings(result.Settings),
+		Settings: newJSONSettings(result.Settings), Lost: result.Lost,
 	}
 	for _, s := range result.Steps {
 		j.Steps = append(j.Steps, newJSONStep(&s))

@@ -31,6 +31,7 @@ type Result struct {
 	Resources []Resource // of the target; nil = it has no admin address
 	Periods   []Period
 	Settings  Settings
+	Lost      []string // agents that were lost, and why
 }
 
 // Step has the figures of one kind of request. Its rate and times are those of expected responses.
@@ -90,10 +91,11 @@ func (r Resource) spent(later Resource) float64 {
 	return later.CPU - r.CPU
 }
 
-// Valid reports whether the run kept its schedule: no hit was dropped, and MinAchieved of them
-// began in time.
+// Valid reports whether the run kept its schedule: no agent was lost, no hit was dropped, and
+// MinAchieved of them began in time.
 func (r *Result) Valid() bool {
-	return r.Model == "closed" || r.Dropped == 0 && r.Achieved >= MinAchieved*r.Target
+	return r.Lost == nil &&
+		(r.Model == "closed" || r.Dropped == 0 && r.Achieved >= MinAchieved*r.Target)
 }
 
 // finish fills in the result at the end of a run.
@@ -108,12 +110,12 @@ func (r *run) finish(result *Result, ended bool) {
 	result.Busy, result.Each = r.most.Load(), time.Duration(r.spent.Load()/max(1, result.Hits))
 	if r.config.Schedule != nil {
 		result.Model = "open"
-		result.Target = perSecond(int64(r.config.Schedule.Hits()), result.Planned)
+		result.Target = perSecond(int64(r.hits()), result.Planned)
 		result.Late = time.Duration(r.late.Load())
 		if ended { // only the schedule up to the end counts
 			result.Target = min(result.Target, r.scheduledRate(span))
 		} else {
-			result.Dropped = int64(r.config.Schedule.Hits()) - result.Hits
+			result.Dropped = int64(r.hits()) - result.Hits
 		}
 	}
 	for _, name := range inOrder(r.recorder.total, r.steps) {
@@ -146,7 +148,7 @@ func (r *run) scheduledRate(first time.Duration) float64 {
 	if first <= 0 {
 		return 0
 	}
-	return hits / first.Seconds()
+	return hits / first.Seconds() / float64(max(1, r.config.Part.Of))
 }
 
 func newStep(name string, t *tally, span time.Duration) Step {

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,9 +26,35 @@ type Config struct {
 	Duration    time.Duration // closed model
 	Timeout     time.Duration // of one request; 0 = 10 s
 	Connections int           // limit of connections and of concurrent hits; 0 = 1,000
+	Part        Part          // which of the hits to make
+	Agents      Agents        // who makes the hits
 	// Live is called each second, and once at the end, with the figures since the last call;
 	// optional.
 	Live func(Second)
+}
+
+// Part is every Of-th hit of a load, from number Index on. The zero Part is the whole.
+type Part struct{ Index, Of int }
+
+// number returns the number in the whole load of the part's hit n.
+func (p Part) number(n uint64) uint64 { return uint64(p.Index) + uint64(max(1, p.Of))*n }
+
+// size returns how many of n things the part has.
+func (p Part) size(n uint64) uint64 {
+	of := uint64(max(1, p.Of))
+	return (n + of - 1 - uint64(p.Index)) / of
+}
+
+// partOf returns the part's elements: every Of-th, from Index on.
+func partOf[T any](p Part, all []T) []T {
+	if p.Of <= 1 {
+		return all
+	}
+	var own []T
+	for i := p.Index; i < len(all); i += p.Of {
+		own = append(own, all[i])
+	}
+	return own
 }
 
 // Second has the figures of about one second of a run.
@@ -80,7 +107,12 @@ type run struct {
 	most     atomic.Int64        // maximum of now
 	spent    atomic.Int64        // sum of the durations of hits, nanoseconds
 	end      context.CancelCauseFunc
+	seen     func(piece) // gets what watch sees; optional
+	timeline timeline
 }
+
+// hits returns the number of hits in the run's part of the schedule.
+func (r *run) hits() uint64 { return r.config.Part.size(r.config.Schedule.Hits()) }
 
 // maxGrace limits the grace period.
 const maxGrace = 10 * time.Second
@@ -89,13 +121,14 @@ const maxGrace = 10 * time.Second
 // timeout of a request, at most maxGrace.
 func (r *run) grace() time.Duration { return min(maxGrace, r.config.Timeout) }
 
+// withDefaults returns the configuration with values for those that are 0.
+func (c Config) withDefaults() Config {
+	c.Timeout, c.Connections = cmp.Or(c.Timeout, 10*time.Second), cmp.Or(c.Connections, 1000)
+	return c
+}
+
 func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
-	if config.Timeout == 0 {
-		config.Timeout = 10 * time.Second
-	}
-	if config.Connections == 0 {
-		config.Connections = 1000
-	}
+	config = config.withDefaults()
 	uri := &fasthttp.URI{}
 	if err := uri.Parse(nil, []byte(base)); err != nil {
 		return nil, fmt.Errorf("read the target's address: %w", err)
@@ -151,7 +184,7 @@ type clock struct {
 // itself, because that is more precise than vegeta.
 func (c *clock) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
 	c.once.Do(func() { c.run.began = time.Now().Add(-elapsed) })
-	wait, stop := c.Schedule.Pace(elapsed, hits)
+	wait, stop := c.Schedule.Pace(elapsed, c.run.config.Part.number(hits))
 	if stop || wait < minSleep {
 		return wait, stop
 	}
@@ -179,7 +212,7 @@ func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("read the number of the hit: %w", err)
 	}
 	if c.over.Err() == nil {
-		c.run.one(n, c.run.began.Add(c.At(n)))
+		c.run.one(n, c.run.began.Add(c.At(c.run.config.Part.number(n))))
 	}
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: http.NoBody,
 		Request: request}, nil
@@ -204,12 +237,12 @@ func (r *run) closed(ctx context.Context) {
 // errUsedUp is returned by a hit when the scenario has no more queries. It ends the run.
 var errUsedUp = errors.New("all queries have been looked up")
 
-// one makes hit n, which was due at due; zero = now.
+// one makes hit n of the run's part, which was due at due; zero = now.
 func (r *run) one(n uint64, due time.Time) {
 	began := r.mark(due)
 	raise(&r.most, r.now.Add(1))
 	h := hits.Get().(*Hit)
-	h.Number, h.run, h.due = n, r, due
+	h.Number, h.turn, h.run, h.due = r.config.Part.number(n), n, r, due
 	err := r.hit(h)
 	h.run = nil
 	hits.Put(h)
@@ -257,11 +290,9 @@ func (r *run) planned() time.Duration {
 }
 
 // watch collects the figures of each second until done is closed, and of the rest.
-func (r *run) watch(done <-chan struct{}) []Second {
+func (r *run) watch(done <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var seconds []Second
-	var kept map[string]*tally // of the last second
 	began, last, hitsBefore := time.Now(), time.Now(), int64(0)
 	for more := true; more; {
 		select {
@@ -270,26 +301,53 @@ func (r *run) watch(done <-chan struct{}) []Second {
 			more = false
 		}
 		now := time.Now()
-		steps := r.recorder.take()
 		hits := r.started.Load()
-		s := newSecond(steps)
-		s.At, s.Left = now.Sub(began), max(0, r.planned()-now.Sub(began))
-		s.Length, s.Hits = now.Sub(last), hits-hitsBefore
-		if more && s.Left == 0 && r.config.Schedule != nil {
-			s.Waiting = int64(r.config.Schedule.Hits()) - hits
+		p := piece{At: now.Sub(began), Left: max(0, r.planned()-now.Sub(began)),
+			Length: now.Sub(last), Hits: hits - hitsBefore, Rest: !more, steps: r.recorder.take()}
+		if more && p.Left == 0 && r.config.Schedule != nil {
+			p.Waiting = int64(r.hits()) - hits
 		}
 		last, hitsBefore = now, hits
-		switch {
-		case !more && s.Length < time.Second/2 && len(seconds) > 0: // too short to have a rate
-			seconds[len(seconds)-1].extend(s, kept, steps)
-		case more || s.Attempts > 0 || s.Hits > 0:
-			seconds, kept = append(seconds, s), steps
-		}
-		if r.config.Live != nil {
-			r.config.Live(s)
-		}
+		r.note(p)
 	}
-	return seconds
+}
+
+// note adds a piece to the timeline, and passes it on.
+func (r *run) note(p piece) {
+	s := r.timeline.add(p)
+	if r.config.Live != nil {
+		r.config.Live(s)
+	}
+	if r.seen != nil {
+		r.seen(p)
+	}
+}
+
+// piece is what is seen of about one second of a run.
+type piece struct {
+	At, Left, Length time.Duration // as in Second
+	Waiting, Hits    int64         // as in Second
+	Rest             bool          // the last, which may be short
+	steps            map[string]*tally
+}
+
+// timeline has the seconds of a run.
+type timeline struct {
+	seconds []Second
+	kept    map[string]*tally // of the last second
+}
+
+// add adds a piece and returns its figures. A short rest becomes a part of the last second.
+func (t *timeline) add(p piece) Second {
+	s := newSecond(p.steps)
+	s.At, s.Left, s.Length, s.Waiting, s.Hits = p.At, p.Left, p.Length, p.Waiting, p.Hits
+	switch {
+	case p.Rest && s.Length < time.Second/2 && len(t.seconds) > 0: // too short to have a rate
+		t.seconds[len(t.seconds)-1].extend(s, t.kept, p.steps)
+	case !p.Rest || s.Attempts > 0 || s.Hits > 0:
+		t.seconds, t.kept = append(t.seconds, s), p.steps
+	}
+	return s
 }
 
 // newSecond returns the figures of steps.
@@ -329,7 +387,7 @@ func (r *run) do(ctx context.Context) Result {
 	defer r.end(nil)
 	var result Result
 	var watching sync.WaitGroup
-	watching.Go(func() { result.Seconds = r.watch(done) })
+	watching.Go(func() { r.watch(done) })
 	r.began = time.Now()
 	if r.config.Schedule != nil {
 		r.open(ctx)
@@ -339,7 +397,7 @@ func (r *run) do(ctx context.Context) Result {
 	result.Took = time.Since(r.began)
 	close(done)
 	watching.Wait()
-	result.UsedUp = errors.Is(context.Cause(ctx), errUsedUp)
+	result.Seconds, result.UsedUp = r.timeline.seconds, errors.Is(context.Cause(ctx), errUsedUp)
 	r.finish(&result, ctx.Err() != nil)
 	return result
 }

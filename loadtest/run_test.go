@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +22,55 @@ import (
 
 // inBubble runs hits against a handler with a fake clock. Connections are net.Pipes.
 func inBubble(t *testing.T, config Config, handler fasthttp.RequestHandler, test func(Result)) {
+	t.Helper()
+	inBubbleOf(t, config, func() *host { return &host{handler: handler} }, test)
+}
+
+// host is a machine with a server that can be killed.
+type host struct {
+	handler fasthttp.RequestHandler
+
+	mu    sync.Mutex
+	dead  bool
+	conns []net.Conn // the server's ends
+}
+
+// dial connects to the server. A dead one refuses at once.
+func (h *host) dial(string) (net.Conn, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dead {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	ours, theirs := net.Pipe()
+	h.conns = append(h.conns, theirs)
+	server := &fasthttp.Server{Handler: h.handler}
+	go func() {
+		if err := server.ServeConn(theirs); err != nil {
+			theirs.Close()
+		}
+	}()
+	return ours, nil
+}
+
+// kill closes all connections and refuses others until start.
+func (h *host) kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead = true
+	for _, c := range h.conns {
+		c.Close()
+	}
+}
+
+func (h *host) start() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead = false
+}
+
+// inBubbleOf is inBubble for a host that is made in the bubble.
+func inBubbleOf(t *testing.T, config Config, target func() *host, test func(Result)) {
 	t.Helper()
 	warmFasthttp(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -31,16 +82,7 @@ func inBubble(t *testing.T, config Config, handler fasthttp.RequestHandler, test
 			t.Fatal(err)
 		}
 		r.sleep = time.Sleep // uses the fake clock
-		server := &fasthttp.Server{Handler: handler}
-		r.client.Dial = func(string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			go func() {
-				if err := server.ServeConn(theirs); err != nil {
-					theirs.Close()
-				}
-			}()
-			return ours, nil
-		}
+		r.client.Dial = target().dial
 		test(r.do(t.Context()))
 		time.Sleep(2 * time.Minute) // until the client's connection cleaner ends
 	})
@@ -235,56 +277,76 @@ func TestRunEndedEarly(t *testing.T) {
 	})
 }
 
-// TestKilledServerLeavesAHole kills the server in the middle of a run: for 7 of 10 s connections are
+// TestKilledServerLeavesAHole kills the server for 7 of 10 s: its connections end, and others are
 // refused at once. Refusals are neither throughput nor fast responses, in any form of the report.
 func TestKilledServerLeavesAHole(t *testing.T) {
-	var began time.Time
-	synctestBegan(&began)
-	dead := func() bool {
-		since := time.Since(began)
-		return since > 2*time.Second && since < 9*time.Second
+	target := func() *host {
+		h := &host{handler: func(*fasthttp.RequestCtx) { time.Sleep(60 * time.Millisecond) }}
+		time.AfterFunc(2005*time.Millisecond, h.kill)
+		time.AfterFunc(9005*time.Millisecond, h.start)
+		return h
 	}
-	handler := func(ctx *fasthttp.RequestCtx) {
-		time.Sleep(60 * time.Millisecond)
-		if dead() {
-			ctx.SetStatusCode(503)
-		}
-	}
-	inBubble(t, Config{Schedule: Steady(100, 10*time.Second)}, handler, func(result Result) {
+	inBubbleOf(t, Config{Schedule: Steady(100, 10*time.Second)}, target, func(result Result) {
 		r := &Report{Scenario: "own", Schedule: "100:10s", Result: &result}
-		for _, text := range []string{"errors<90%", "rate>35", "attempts>99", "failures<60",
-			"step p50>=60ms", "step p50<50ms"} {
-			e, err := ParseExpectation(text)
+		var wants []bool
+		for _, c := range []struct {
+			text string
+			want bool
+		}{
+			{"errors<90%", true}, {"errors<1%", false}, {"rate>35", false}, {"rate<31", true},
+			{"attempts>99", true}, {"failures<60", false}, {"step p50>=60ms", true},
+			{"step p50<50ms", false}, {"mean>=60ms", true},
+		} {
+			e, err := ParseExpectation(c.text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Expect(e)
+			r.Expected, wants = append(r.Expected, e.Check(&result)), append(wants, c.want)
 		}
-		r.Expected = slices.DeleteFunc(r.Expected, func(c Check) bool {
-			return c.What == fewErrors.text
-		})
-		for i, want := range []bool{true, false, true, false, true, false} {
+		for i, want := range wants {
 			if got := r.Expected[i]; got.OK != want {
 				t.Errorf("got %+v, want %v", got, want)
 			}
 		}
-		var text, machine bytes.Buffer
-		if err := errors.Join(r.WriteText(&text), r.WriteJSON(&machine)); err != nil {
+		refused := slices.ContainsFunc(result.All.Errors, func(c Count) bool {
+			return c.What == "connection refused" && c.Times > 690
+		})
+		if all := result.All; all.Attempts != 1000 || all.Failed < 700 || all.Failed > 710 ||
+			!refused || r.Verdict() != Crossed || all.Max > 100*time.Millisecond {
+			t.Errorf("got %+v, %s, want 1,000 attempts, 700 of them refused, crossed", all, r.Verdict())
+		}
+		var text, page, machine bytes.Buffer
+		if err := errors.Join(r.WriteText(&text), r.WriteHTML(&page),
+			r.WriteJSON(&machine)); err != nil {
 			t.Fatal(err)
 		}
-		if all := result.All; all.Attempts != 1000 || all.Failed < 695 || all.Failed > 705 ||
-			!strings.Contains(text.String(), "failed") ||
-			!strings.Contains(machine.String(), `"attempts": 1000`) {
-			t.Errorf("got %+v, %s, want 1,000 attempts, 700 of them failed", all, &text)
+		failed := fmt.Sprintf("%d (%s)", result.All.Failed, percent(result.All.ErrorShare()))
+		for _, c := range []struct{ name, got, want string }{
+			{"text", text.String(), failed}, {"text", text.String(), "CROSSED rate>35"},
+			{"text", text.String(), "connection refused × "},
+			{"page", page.String(), "<dt>failed</dt><dd class=\"no\">" + failed + "</dd>"},
+			{"page", page.String(), "<dt>attempts</dt><dd>1,000</dd>"},
+			{"page", page.String(), "✗ crossed</span> rate&gt;35"},
+		} {
+			if !strings.Contains(c.got, c.want) {
+				t.Errorf("%s: got\n%s\nwant %q", c.name, c.got, c.want)
+			}
 		}
 		var read jsonReport
-		if err := json.Unmarshal(machine.Bytes(), &read); err != nil || read.All.Rate > 31 ||
-			read.Seconds[5].Responses != 0 || read.Seconds[5].Failed < 99 ||
-			read.Seconds[5].P99 != nil || read.Seconds[0].Steps[0].Responses < 90 {
-			t.Errorf("got %v, %+v, want seconds without a response", err, read)
+		if err := json.Unmarshal(machine.Bytes(), &read); err != nil || read.All.Attempts != 1000 ||
+			read.All.Responses != result.All.Responses() || read.All.Rate > 31 ||
+			read.All.FailureRate < 69 || read.All.P50 < 60 || read.Verdict != Crossed {
+			t.Errorf("got %v, %+v, want attempts, responses and failures apart", err, read.All)
+		}
+		if hole, before := read.Seconds[5], read.Seconds[0]; hole.Responses != 0 || hole.Rate != 0 ||
+			hole.Failed < 99 || hole.P99 != nil || hole.Statuses["none"] < 99 ||
+			before.Steps[0].Responses < 90 {
+			t.Errorf("got %+v, %+v, want a second without a response", hole, before)
 		}
 		charts := r.overall(overTime(10))
-		if hole := charts[0].Lines[0].Path; strings.Count(hole, "M") != 2 {
+		shown := r.chartGroups()[0].Charts[0].Lines[0].Path
+		if hole := charts[0].Lines[0].Path; strings.Count(hole, "M") != 2 ||
+			strings.Count(shown, "M") != 2 || !strings.Contains(page.String(), shown) {
 			t.Errorf("got latencies %s, want them to end and to begin again", hole)
 		}
 		if rate := charts[2].Lines[1]; rate.Name != "responses" ||
@@ -292,6 +354,31 @@ func TestKilledServerLeavesAHole(t *testing.T) {
 			t.Errorf("got %s %s, want none in the sixth second", rate.Name, rate.Path)
 		}
 	})
+}
+
+// TestFailedWorkBesideHitsKeepsTheReport has work during the run that fails, and a teardown that
+// follows.
+func TestFailedWorkBesideHitsKeepsTheReport(t *testing.T) {
+	after := false
+	scenario := Scenario{Name: "own", prepare: func(context.Context, *Setup) (*workload, error) {
+		return &workload{
+			hit: func(h *Hit) error {
+				h.run.recorder.add(h.Number, "step", time.Millisecond, 200, "")
+				return nil
+			},
+			during: func(context.Context, time.Duration, func(Period)) error {
+				return errors.New("reach the simulator: refused")
+			},
+			after: func(context.Context) error { after = true; return nil },
+		}, nil
+	}}
+	result, err := scenario.Run(t.Context(), Setup{Target: Target{Base: "http://127.0.0.1:1"}},
+		Config{Schedule: Schedule{{From: 10, To: 10, For: time.Second}, {For: 5 * time.Minute}}})
+	if err != nil || result.Hits != 10 || !after || len(result.Checks) != 1 ||
+		result.Checks[0].OK || !strings.Contains(result.Checks[0].Seen, "refused") {
+		t.Errorf("got %+v, %v, teardown %v, want ten hits, a failed check and teardown", result, err,
+			after)
+	}
 }
 
 // TestShortRestJoinsLastSecond ends a run shortly after its last full second. The rest is part of

@@ -28,7 +28,8 @@ type workload struct {
 	// optional.
 	during func(ctx context.Context, planned time.Duration, note func(Period)) error
 	checks func(*Result) []Check // nil = none
-	// after cleans up, also after an interrupted run; optional.
+	// after cleans up, also after an interrupted run or a failed one; optional. It ignores the end of
+	// its context.
 	after func(context.Context) error
 }
 
@@ -42,8 +43,11 @@ type Setup struct {
 	Mix      map[string]float64
 	Progress func(done, of int, what string) // called during setup; optional
 
+	part        Part // the share of what each hit uses up
 	operator    *Operator
 	provisioner *provisioner
+	// What the scenario uses: of a mix, the most keys of a part, and the people of all parts.
+	keysUsed, peopleUsed int
 }
 
 // Scenarios lists all scenarios by name.
@@ -148,7 +152,14 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	defer s.operator.http.CloseIdleConnections()
 	s.provisioner = &provisioner{o: s.operator, run: strconv.FormatInt(time.Now().UnixNano(), 36),
 		notify: s.Progress}
-	p, err := sc.prepare(ctx, &s)
+	var agents *fleet // nil = the hits are made here
+	var p *workload
+	var err error
+	if len(config.Agents.Addresses) > 0 {
+		agents, p, err = sc.ship(ctx, &s, config.withDefaults())
+	} else {
+		p, err = sc.prepare(ctx, &s)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", sc.Name, err)
 	}
@@ -158,24 +169,38 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	}
 	r.steps, r.header = sc.Steps(s.Mix), s.Target.Header
 	background := startBackground(ctx, s.Target, p, r.planned())
-	result := r.do(ctx)
+	var result Result
+	if agents != nil {
+		result = agents.play(ctx, r, &s)
+		agents.close()
+	} else {
+		result = r.do(ctx)
+	}
 	result.Resources, err = background.stop()
 	r.client.CloseIdleConnections() // after the last reading of the target's metrics
-	if err != nil {
-		return nil, err
-	}
-	if p.after != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
-		defer cancel()
-		if err := p.after(ctx); err != nil {
-			return nil, err
-		}
-	}
-	result.Periods, result.Settings = background.periods, settings(&s, r.config)
 	if p.checks != nil {
 		result.Checks = p.checks(&result)
 	}
+	// The figures are worth keeping whatever fails besides the hits.
+	if err != nil {
+		result.Checks = append(result.Checks, Check{What: "the work beside the hits succeeds",
+			Seen: err.Error()})
+	}
+	if p.after != nil {
+		if err := p.after(ctx); err != nil {
+			result.Checks = append(result.Checks, Check{What: "teardown succeeds", Seen: err.Error()})
+		}
+	}
+	result.Periods, result.Settings = background.periods, settings(&s, r.config)
 	return &result, nil
+}
+
+// people returns how many clients, users, tokens or idle connections to create. own is the default
+// number.
+func (s *Setup) people(own int) int {
+	n := number(s.People, own)
+	s.peopleUsed += n
+	return n
 }
 
 // number returns given, or own if that is 0.

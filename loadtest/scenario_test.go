@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/loadtest"
+	"gatehouse/loadtest/lab"
 )
 
 func startLocal(t *testing.T, settings ...string) *loadtest.Local {
@@ -271,5 +274,41 @@ func TestLastReadingIsOfTheRun(t *testing.T) {
 	all := result.Resources
 	if len(all) < 2 || all[len(all)-1].Connections < 1 {
 		t.Errorf("got readings %+v, want open connections in the last", all)
+	}
+}
+
+// TestMixWithoutTrustedProxiesCreatesNobody has a server that does not believe X-Forwarded-For, and
+// so refuses my-ip of this machine. mixed ends before it asks for a client or a user.
+func TestMixWithoutTrustedProxiesCreatesNobody(t *testing.T) {
+	local := startLocal(t)
+	server, err := lab.Gatehouse{Program: gatehouse, Env: []string{"GATEHOUSE_DATABASE_URL=sqlite:" +
+		filepath.Join(t.TempDir(), "gatehouse.db"), "IP_PROVIDER=sim",
+		"IP_API_BASE=" + local.Simulator}}.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range []string{"mixed", "soak"} {
+		scenario, err := loadtest.ScenarioNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := local.Target
+		target.Base = server.Base
+		created := 0
+		admin := httptest.NewServer(http.HandlerFunc(
+			func(_ http.ResponseWriter, r *http.Request) { created++ }))
+		target.Admin = admin.URL
+		_, err = scenario.Run(t.Context(), loadtest.Setup{Target: target},
+			loadtest.Config{Schedule: loadtest.Steady(100, 20*time.Second)})
+		admin.Close()
+		if err == nil || !strings.Contains(err.Error(), "GATEHOUSE_TRUSTED_PROXIES") || created > 0 {
+			t.Errorf("%s: got %v and %d requests to the admin API, want an error before any", name, err,
+				created)
+		}
 	}
 }

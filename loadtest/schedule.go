@@ -80,9 +80,11 @@ func ParseSchedule(text string, d time.Duration) (Schedule, error) {
 	return s, nil
 }
 
+const maxRate = 1e7 // hits a second
+
 func parseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), "/s"), 64)
-	if err != nil || rate < 0 || rate > 1e7 || math.IsNaN(rate) {
+	if err != nil || rate < 0 || rate > maxRate || math.IsNaN(rate) {
 		return 0, errors.New("a rate is a number of hits a second, such as 500")
 	}
 	return rate, nil

@@ -13,12 +13,13 @@ type Settings struct {
 	Own         bool               // the target was started for the run
 	Timeout     time.Duration      // of one request
 	Connections int                // limit
-	Keys        int                // number of different queries; 0 = the scenario's default
-	People      int                // number of clients, users or tokens; 0 = the scenario's default
-	Queries     int                // number of given queries; 0 = generated
-	Tokens      int                // number of given tokens; 0 = created by setup
+	Keys        int                // number of different queries, or the most of a mix; 0 = none
+	People      int                // number of clients, users, tokens or idle connections; 0 = none
+	Queries     int                // number of given queries; 0 = generated or none
+	Tokens      int                // number of given tokens; 0 = created by setup or none
 	Mix         map[string]float64 // weights; nil = defaultMix
 	Headers     []string           // names of those that went with each request
+	Agents      []string           // addresses of those that made the hits; nil = this process
 }
 
 // settings returns the Settings of a run. config has its defaults.
@@ -30,7 +31,8 @@ func settings(s *Setup, config Config) Settings {
 	return Settings{
 		Target: publicAddress(s.Target.Base), Version: s.Target.Version, Own: s.Target.Own,
 		Timeout: config.Timeout, Connections: config.Connections,
-		Keys: s.Keys, People: s.People, Queries: len(s.Queries), Tokens: len(s.Tokens), Mix: s.Mix, Headers: headers,
+		Keys: s.keysUsed, People: s.peopleUsed, Queries: len(s.Queries), Tokens: len(s.Tokens),
+		Mix: s.Mix, Headers: headers, Agents: config.Agents.Addresses,
 	}
 }
 

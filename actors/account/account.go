@@ -24,6 +24,7 @@ type User struct {
 	DateOfBirth    string // YYYY-MM-DD
 	Address        string
 	ProfilePicture string // URL
+	Language       string // that the person chose (BCP 47); "" = none yet
 	PasswordHash   string // argon2id in PHC form; "" = no password
 	PhoneSignIn    bool   // a code to Phone may replace the password
 	// PasswordSince, EmailSince, PhoneSince and PhoneSignInSince are when they were added or last
@@ -109,10 +110,18 @@ type Store interface {
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
 	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken.
 	CreateUser(ctx context.Context, u *User) error
+	// ImportUsers inserts the users of p in one transaction, and sets Created and Refused: who has the
+	// ID, ServiceID, e-mail address, phone number or username of another user is refused. IDs that are
+	// given later are above those that were chosen, unless these are above 2^52. A part that was done
+	// before has no effect, and the same result. The error is ErrConflict if a later one was done, or the same
+	// one with another Digest.
+	ImportUsers(ctx context.Context, p *ImportPart) error
 	// UpdateUser replaces the user with u's ID and sets u's Version. For a disabled user, it adds a
 	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
+	// SetLanguage sets the Language of a user, if there is one.
+	SetLanguage(ctx context.Context, userID int64, tag string) error
 	// DeleteUser deletes the user with all sessions, consents, challenges, links, codes and refresh
 	// tokens. It keeps the notices, in place of those that were not sent. It returns ErrNotFound, also
 	// if the session with that hash has ended; zero = none.

@@ -127,6 +127,7 @@ type Notice struct {
 	Kind       Kind
 	ByOperator bool
 	Browser    string    // in a few words; "" = unknown
+	Language   string    // as in Message
 	Seed       string    // the token of the Link is derived from it; "" = no link
 	Link       [32]byte  // hash of the token
 	Since      time.Time // of an AddressLeft: as in Link
@@ -140,11 +141,11 @@ type Notice struct {
 // goroutines.
 type NoticeStore interface {
 	// ChangeCredentials is UpdateUser that also does what c says, in one transaction. It returns
-	// ErrNotFound as well if the session c.Session or the link c.Used is gone. Notices of one kind to one recipient in
-	// NoticeInterval become one, which counts them.
+	// ErrNotFound as well if the session c.Session or the link c.Used is gone. Notices of one kind to
+	// one recipient in NoticeInterval become one, which counts them.
 	ChangeCredentials(ctx context.Context, u *User, c CredentialChange) error
-	// Link returns a link, or ErrNotFound. A link that ends sessions only is gone once the account has
-	// another address than the one that the message went to.
+	// Link returns a link, or ErrNotFound. A link that ends sessions only is gone once the account
+	// has another address than the one that the message went to.
 	Link(ctx context.Context, hash [32]byte) (*Link, error)
 	// UseLink ends the link, and all sessions and tokens of its user, or returns ErrNotFound.
 	UseLink(ctx context.Context, hash [32]byte) error

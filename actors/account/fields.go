@@ -13,18 +13,18 @@ func letterOrDigit(c byte) bool {
 }
 
 // emailProblem allows dot-atom "@" domain (RFC 5321 section 4.1.2), but no quoted local part,
-// address literal or single-label domain. Like all problem functions it returns "" for a valid
-// value.
-func emailProblem(s string) string {
-	const not = "is not an email address"
+// address literal or single-label domain. Like all problem functions it returns the zero problem for
+// a valid value.
+func emailProblem(s string) problem {
+	not := problem{message: "is not an email address", rule: "email_form"}
 	local, domain, found := strings.Cut(s, "@")
 	switch {
 	case len(s) > 254:
-		return "must have at most 254 characters"
+		return tooLong(254)
 	case !found || len(local) > 64 || !dotAtom(local) || !hostname(domain):
 		return not
 	}
-	return ""
+	return problem{}
 }
 
 func dotAtom(s string) bool {
@@ -62,44 +62,47 @@ func hostname(s string) bool {
 }
 
 // phoneProblem allows E.164: a plus sign and 7 to 15 digits, the first not 0.
-func phoneProblem(s string) string {
-	const not = "must be a plus sign, the country code and the number, such as +14155550123"
+func phoneProblem(s string) problem {
+	not := problem{rule: "phone_form",
+		message: "must be a plus sign, the country code and the number, such as +14155550123"}
 	digits, found := strings.CutPrefix(s, "+")
 	if !found || len(digits) < 7 || len(digits) > 15 || digits[0] == '0' ||
 		strings.Trim(digits, "0123456789") != "" {
 		return not
 	}
-	return ""
+	return problem{}
 }
 
 // usernameProblem allows 3 to 30 ASCII letters and digits, with single dots, hyphens and
 // underscores between them.
-func usernameProblem(s string) string {
+func usernameProblem(s string) problem {
 	if len(s) < 3 || len(s) > 30 {
-		return "must have 3 to 30 characters"
+		return problem{message: "must have 3 to 30 characters", rule: "username_length"}
 	}
 	separated := true
 	for i := range len(s) {
 		separator := strings.Contains("._-", s[i:i+1])
 		if !separator && !letterOrDigit(s[i]) {
-			return "may contain only letters a to z, digits, dots, hyphens and underscores"
+			return problem{rule: "username_characters",
+				message: "may contain only letters a to z, digits, dots, hyphens and underscores"}
 		}
 		if separator && separated {
-			return "must begin with a letter or digit and have no two separators in a row"
+			return problem{rule: "username_separators",
+				message: "must begin with a letter or digit and have no two separators in a row"}
 		}
 		separated = separator
 	}
 	if separated {
-		return "must end with a letter or digit"
+		return problem{message: "must end with a letter or digit", rule: "username_end"}
 	}
-	return ""
+	return problem{}
 }
 
 // pictureProblem allows absolute http and https URLs.
-func pictureProblem(s string) string {
-	const not = "must be an http or https URL"
+func pictureProblem(s string) problem {
+	not := problem{message: "must be an http or https URL", rule: "picture_form"}
 	if len(s) > 2048 {
-		return "must have at most 2048 characters"
+		return tooLong(2048)
 	}
 	if !utf8.ValidString(s) || strings.ContainsAny(s, " \"<>\\^`{|}\n") ||
 		strings.ContainsFunc(s, unseen) {
@@ -110,20 +113,20 @@ func pictureProblem(s string) string {
 		u.User != nil {
 		return not
 	}
-	return ""
+	return problem{}
 }
 
 // dateProblem allows calendar days (RFC 3339 full-date) since 1850 that have begun in some time
 // zone.
-func dateProblem(s string, now time.Time) string {
+func dateProblem(s string, now time.Time) problem {
 	day, err := time.Parse(time.DateOnly, s)
 	switch {
 	case err != nil || len(s) != len(time.DateOnly):
-		return "must be a valid date in the form YYYY-MM-DD"
+		return problem{message: "must be a valid date in the form YYYY-MM-DD", rule: "date_form"}
 	case day.After(now.UTC().Add(14 * time.Hour)):
-		return "must not be in the future"
+		return problem{message: "must not be in the future", rule: "date_future"}
 	case day.Year() < 1850:
-		return "is too long ago"
+		return problem{message: "is too long ago", rule: "date_past"}
 	}
-	return ""
+	return problem{}
 }

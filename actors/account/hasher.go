@@ -2,7 +2,10 @@ package account
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // ErrBusy is returned when too many passwords wait to be hashed.
@@ -30,19 +33,42 @@ func (h *Hasher) Hash(password string) string {
 }
 
 // Verify reports whether kept is the hash of password and, if so, whether the password should be
-// hashed again because the parameters have changed. An empty kept, for an unknown account or one
-// without a password, takes the same time and never matches. The error says that kept cannot be
-// parsed.
+// hashed again: because the parameters have changed, or because another program made the hash (see
+// CheckHash). An empty kept, for an unknown account or one without a password, takes the same time
+// and never matches; so does an empty password. The error says that kept cannot be parsed.
+//
+// Keyboards encode the same characters differently, so that new hashes are of the normalized password
+// (Unicode NFC). Other programs hash what was typed, so that is tried as well where it differs.
 func (h *Hasher) Verify(kept, password string) (ok, outdated bool, err error) {
 	hash := dummyHash(h.cost)
-	if kept != "" {
+	matches := hash.matches
+	switch {
+	case strings.HasPrefix(kept, "$argon2id$"):
 		if hash, err = parsePasswordHash(kept); err != nil {
 			return false, false, err
 		}
+	case kept != "":
+		outdated = true
+		problem := ""
+		if matches, problem = parseKept(kept); problem != "" {
+			return false, false, errUnreadableHash
+		}
 	}
-	h.hashes.Add(1)
-	if !hash.matches(password) || kept == "" {
+	for _, form := range forms(password) {
+		h.hashes.Add(1)
+		ok = matches(form) || ok
+	}
+	if !ok || kept == "" || password == "" {
 		return false, false, nil
 	}
-	return true, hash.outdated(h.cost), nil
+	return true, outdated || hash.outdated(h.cost), nil
+}
+
+// forms returns a password normalized, and as typed if that differs.
+func forms(password string) []string {
+	normal := norm.NFC.String(password)
+	if normal == password {
+		return []string{password}
+	}
+	return []string{normal, password}
 }

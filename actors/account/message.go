@@ -114,6 +114,8 @@ type Message struct {
 	To      string // e-mail address, or E.164 number
 	Kind    Kind
 	Code    string // 6 digits, or what NewLongCode returns; "" unless Kind.HasCode
+	// Language is that of the recipient (BCP 47); "" = the service's.
+	Language string
 
 	// The fields below are those of notices.
 	Link       string    // URL; "" = none

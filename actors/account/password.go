@@ -33,31 +33,41 @@ func CheapCost() Cost { return Cost{Memory: 8, Time: 1, Threads: 1} }
 // errUnreadableHash is returned for a stored text that Hash cannot have returned.
 var errUnreadableHash = errors.New("unreadable password hash")
 
+// The variants of argon2. New hashes have argon2id.
+const (
+	argon2i  = "argon2i"
+	argon2id = "argon2id"
+)
+
 // passwordHash is a password hash with its parameters.
 type passwordHash struct {
-	cost Cost
-	salt []byte
-	sum  []byte
+	variant string
+	cost    Cost
+	salt    []byte
+	sum     []byte
 }
 
 // dummyHash matches no password. Verifying against it costs as much as against a new hash.
 func dummyHash(cost Cost) passwordHash {
-	return passwordHash{cost: cost, salt: make([]byte, saltLength), sum: make([]byte, hashLength)}
+	return passwordHash{variant: argon2id, cost: cost, salt: make([]byte, saltLength),
+		sum: make([]byte, hashLength)}
 }
 
 // newPasswordHash hashes a password with a new salt.
 func newPasswordHash(password string, cost Cost) passwordHash {
-	h := passwordHash{cost: cost, salt: make([]byte, saltLength)}
+	h := passwordHash{variant: argon2id, cost: cost, salt: make([]byte, saltLength)}
 	rand.Read(h.salt) // never fails
-	h.sum = h.of(password, hashLength)
+	h.sum = h.of(norm.NFC.String(password), hashLength)
 	return h
 }
 
-// of hashes password with h's parameters and salt. It normalizes the password (Unicode NFC),
-// because keyboards encode the same characters differently.
+// of hashes password with h's parameters and salt.
 func (h *passwordHash) of(password string, length uint32) []byte {
-	return argon2.IDKey([]byte(norm.NFC.String(password)), h.salt, h.cost.Time, h.cost.Memory,
-		h.cost.Threads, length)
+	key := argon2.IDKey
+	if h.variant == argon2i {
+		key = argon2.Key
+	}
+	return key([]byte(password), h.salt, h.cost.Time, h.cost.Memory, h.cost.Threads, length)
 }
 
 // matches compares in constant time.
@@ -67,13 +77,13 @@ func (h *passwordHash) matches(password string) bool {
 
 // outdated reports whether new hashes, of that cost, have other parameters.
 func (h *passwordHash) outdated(cost Cost) bool {
-	return h.cost != cost || len(h.sum) != hashLength
+	return h.variant != argon2id || h.cost != cost || len(h.sum) != hashLength
 }
 
 // String returns the PHC form.
 func (h *passwordHash) String() string {
 	b64 := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.cost.Memory,
+	return fmt.Sprintf("$%s$v=%d$m=%d,t=%d,p=%d$%s$%s", h.variant, argon2.Version, h.cost.Memory,
 		h.cost.Time, h.cost.Threads, b64(h.salt), b64(h.sum))
 }
 
@@ -82,9 +92,10 @@ func parsePasswordHash(s string) (passwordHash, error) {
 	var h passwordHash
 	var version int
 	parts := strings.Split(s, "$")
-	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" {
+	if len(parts) != 6 || parts[0] != "" || parts[1] != argon2id && parts[1] != argon2i {
 		return h, errUnreadableHash
 	}
+	h.variant = parts[1]
 	if _, err := fmt.Sscanf(parts[2], "v=%d", &version); err != nil || version != argon2.Version {
 		return h, errUnreadableHash
 	}

@@ -29,20 +29,25 @@ var commonPasswords = sync.OnceValue(func() map[string]bool {
 // CheckPassword returns a FieldError unless u may use password. It must be long enough, uncommon,
 // and must not contain u's name, address, number or username (NIST SP 800-63B section 5.1.1.2).
 func CheckPassword(password string, u *User) error {
-	wrong := func(message string) error { return FieldError{Field: "password", Message: message} }
+	wrong := func(message, rule string, limit int) error {
+		return problem{message, rule, limit}.of("password")
+	}
 	n := utf8.RuneCountInString(password)
 	lower := strings.ToLower(password)
 	switch {
 	case !utf8.ValidString(password):
-		return wrong("is not valid UTF-8")
+		return wrong("is not valid UTF-8", "not_text", 0)
 	case n < MinPassword:
-		return wrong(fmt.Sprintf("must have at least %d characters", MinPassword))
+		return wrong(fmt.Sprintf("must have at least %d characters", MinPassword), "password_short",
+			MinPassword)
 	case n > MaxPassword:
-		return wrong(fmt.Sprintf("must have at most %d characters", MaxPassword))
+		return wrong(fmt.Sprintf("must have at most %d characters", MaxPassword), "password_long",
+			MaxPassword)
 	case commonPasswords()[stem(lower)] || fewCharacters(lower):
-		return wrong("is too common and easy to guess")
+		return wrong("is too common and easy to guess", "password_common", 0)
 	case containsAny(lower, personal(u)):
-		return wrong("must not contain the name, email address, phone number or username")
+		return wrong("must not contain the name, email address, phone number or username",
+			"password_personal", 0)
 	}
 	return nil
 }

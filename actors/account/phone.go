@@ -23,9 +23,8 @@ func ParsePhone(text string) (string, error) {
 		!strings.ContainsFunc(text, notInPhone) {
 		phone = toE164(withoutMexicanOne(text))
 	}
-	if phone == "" || phoneProblem(phone) != "" || toE164(phone) != phone {
-		return "", FieldError{Field: "phone_number",
-			Message: "must be a plus sign, the country code and the number, such as +14155550123"}
+	if phone == "" || phoneProblem(phone).message != "" || toE164(phone) != phone {
+		return "", phoneProblem("").of("phone_number")
 	}
 	return phone, nil
 }
@@ -67,8 +66,8 @@ var costlyTypes = []phonenumbers.PhoneNumberType{
 // CheckSMS returns a FieldError if no text message may be sent to an E.164 number: because of the
 // number's type, or because countries (ISO 3166 codes; none = all) do not include its country.
 func CheckSMS(phone string, countries []string) error {
-	refused := func(message string) error {
-		return FieldError{Field: "phone_number", Message: message}
+	refused := func(message, rule string) error {
+		return problem{message: message, rule: rule}.of("phone_number")
 	}
 	number, err := phonenumbers.Parse(phone, phonenumbers.UNKNOWN_REGION)
 	country := PhoneCountry(phone)
@@ -78,10 +77,11 @@ func CheckSMS(phone string, countries []string) error {
 	switch {
 	case err != nil || country == otherNetworks,
 		slices.Contains(costlyTypes, phonenumbers.GetNumberType(number)):
-		return refused("must be an ordinary mobile number, not a premium, shared-cost, " +
-			"satellite or service number")
+		return refused("must be an ordinary mobile number, not a premium, shared-cost, "+
+			"satellite or service number", "phone_costly")
 	case len(countries) > 0 && !slices.Contains(countries, country):
-		return refused("is in a country that this service does not send messages to")
+		return refused("is in a country that this service does not send messages to",
+			"phone_country")
 	}
 	return nil
 }

@@ -11,8 +11,27 @@ import (
 // FieldError says what is wrong with one field of a user, in a text for people. It does not contain
 // the value.
 type FieldError struct {
-	Field   string // name in the profile, such as "date_of_birth"
-	Message string // completes a sentence that begins with the field's name
+	Field   string `json:"field"`   // name in the profile, such as "date_of_birth"
+	Message string `json:"message"` // completes a sentence that begins with the field's name, in English
+	// Rule names what the value breaks, such as "too_long", for texts in other languages; "" = pages
+	// have no such field. Limit is the number in it; 0 = none.
+	Rule  string `json:"-"`
+	Limit int    `json:"-"`
+}
+
+// Missing returns the error of a field that is required.
+func Missing(field string) FieldError {
+	return FieldError{Field: field, Message: "is missing", Rule: "missing"}
+}
+
+// problem is what is wrong with a value, without the field; zero = nothing.
+type problem struct {
+	message, rule string
+	limit         int
+}
+
+func (p problem) of(field string) FieldError {
+	return FieldError{Field: field, Message: p.message, Rule: p.rule, Limit: p.limit}
 }
 
 // Error returns the field and the message.
@@ -54,15 +73,13 @@ func tidyPhone(text string) string {
 // Check returns FieldErrors unless every field of u that people fill in is valid at now.
 func (u *User) Check(now time.Time) error {
 	var wrong FieldErrors
-	check := func(field, value string, required bool, problem func(string) string) {
-		message := ""
+	check := func(field, value string, required bool, problemOf func(string) problem) {
 		if value == "" && required {
-			message = "is missing"
+			wrong = append(wrong, Missing(field))
 		} else if value != "" {
-			message = problem(value)
-		}
-		if message != "" {
-			wrong = append(wrong, FieldError{Field: field, Message: message})
+			if p := problemOf(value); p.message != "" {
+				wrong = append(wrong, p.of(field))
+			}
 		}
 	}
 	check("name", u.Name, true, line(200))
@@ -74,7 +91,7 @@ func (u *User) Check(now time.Time) error {
 	check("phone_number", u.Phone, false, phoneProblem)
 	check("place_of_birth", u.PlaceOfBirth, false, line(200))
 	check("date_of_birth", u.DateOfBirth, false,
-		func(s string) string { return dateProblem(s, now) })
+		func(s string) problem { return dateProblem(s, now) })
 	check("address", u.Address, false, text(500))
 	if wrong != nil {
 		return wrong
@@ -83,29 +100,33 @@ func (u *User) Check(now time.Time) error {
 }
 
 // line allows up to limit characters on one line.
-func line(limit int) func(string) string {
-	return func(s string) string {
+func line(limit int) func(string) problem {
+	return func(s string) problem {
 		if strings.Contains(s, "\n") {
-			return "must be a single line"
+			return problem{message: "must be a single line", rule: "one_line"}
 		}
 		return text(limit)(s)
 	}
 }
 
+func tooLong(limit int) problem {
+	return problem{fmt.Sprintf("must have at most %d characters", limit), "too_long", limit}
+}
+
 // text allows up to limit characters.
-func text(limit int) func(string) string {
-	return func(s string) string {
+func text(limit int) func(string) problem {
+	return func(s string) problem {
 		switch {
 		case !utf8.ValidString(s):
-			return "is not valid UTF-8"
+			return problem{message: "is not valid UTF-8", rule: "not_text"}
 		case strings.ContainsFunc(s, unseen):
-			return "must not contain control characters"
+			return problem{message: "must not contain control characters", rule: "control"}
 		case !strings.ContainsFunc(s, unicode.IsGraphic) || strings.TrimSpace(s) == "":
-			return "must contain visible characters"
+			return problem{message: "must contain visible characters", rule: "invisible"}
 		case utf8.RuneCountInString(s) > limit:
-			return fmt.Sprintf("must have at most %d characters", limit)
+			return tooLong(limit)
 		}
-		return ""
+		return problem{}
 	}
 }
 

@@ -53,10 +53,14 @@ const (
 	ResourceDeleted  Action = "resource_deleted" // target: its URI
 	KeysRotated      Action = "keys_rotated"     // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
-	UserRead         Action = "user_read"     // details: sessions if those were read
-	UsersListed      Action = "users_listed"  // data: their number, and the first and last id
-	TrailRead        Action = "trail_read"    // data: the filter, and the number of events
-	AdminRefused     Action = "admin_refused" // target: the route; details: why
+	UserRead         Action = "user_read"    // details: sessions if those were read
+	UsersListed      Action = "users_listed" // data: their number, and the first and last id
+	// UsersImported is one part of an import. Data: the import, its line, how many users were created
+	// and refused, and the first and last id.
+	UsersImported Action = "users_imported"
+	UsersExported Action = "users_exported" // with password hashes; data: as of UsersListed
+	TrailRead     Action = "trail_read"     // data: the filter, and the number of events
+	AdminRefused  Action = "admin_refused"  // target: the route; details: why
 )
 
 // What clients that register themselves do. The subject of both is the service, since anybody can
@@ -82,5 +86,5 @@ var Actions = []Action{
 	ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceChanged, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
-	TrailRead, AdminRefused,
+	TrailRead, AdminRefused, UsersImported, UsersExported,
 }

@@ -42,6 +42,7 @@ type Source struct {
 	RequestID string
 	Caller    netip.Addr
 	Browser   string // browser and system in a few words; "" = unknown
+	Language  string // of the page (BCP 47), for messages; no event keeps it. "" = unknown
 }
 
 // Data are values of an event by their names. All of them can be encoded as JSON.

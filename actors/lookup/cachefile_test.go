@@ -43,6 +43,9 @@ func TestCacheFileIsWrittenEachMinute(t *testing.T) {
 		first := startUnstopped(t, commercialTier(), withCacheFile(path, log))
 		lookUp(first, nth(1))
 		time.Sleep(61 * time.Second)
+		if file, err := os.Stat(path); err != nil || file.Mode() != 0o600 {
+			t.Errorf("got %v, %v, want a file for its owner only", file, err)
+		}
 		written, err := os.ReadFile(path)
 		if err = errors.Join(err, os.Remove(path)); err != nil {
 			t.Fatal(err)
@@ -69,6 +72,9 @@ func TestCacheFileIsWrittenEachMinute(t *testing.T) {
 		stop(t, second)
 		if _, err := os.Stat(path + ".tmp"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("got %v for the temporary file, want none", err)
+		}
+		if strings.Contains(log.String(), nth(1).String()) {
+			t.Errorf("got a query in the log: %s", log)
 		}
 	})
 }

@@ -115,6 +115,9 @@ type ClientOptions struct {
 	Set string `json:"set,omitempty"`
 	// Declared is set for a client that the server's own files declare. Nothing else changes it.
 	Declared bool `json:"declared,omitempty"`
+	// Released is set for a client that was Declared until its files had it no more, and that nobody
+	// has described since. Files may declare it again.
+	Released bool `json:"released,omitempty"`
 	// SelfRegistered is set for a client that nobody registered for its developers (RFC 7591, or a
 	// client-id metadata document). It is never approved for DetailUser by itself.
 	SelfRegistered bool `json:"self_registered,omitempty"`

@@ -210,8 +210,8 @@ const (
 	metadataStored = 24 * time.Hour
 )
 
-// Holds reports whether c, as it is stored, is good at now without its document: people have
-// consented to it, and the document said the same not long ago. Its host may refuse some networks.
+// Holds reports whether c, as it is stored, is good at now without its document, if a person has
+// consented to it: the document said the same not long ago. Its host may refuse some networks.
 func (c *Client) Holds(now time.Time) bool {
 	return c != nil && now.Sub(time.UnixMilli(c.Options.MetadataFetched)) < metadataHolds
 }

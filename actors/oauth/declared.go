@@ -1,6 +1,9 @@
 package oauth
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // ReplacedBy returns the record of c as d describes it. The ID and the kind stay, and so do the
 // secrets if d has none. The error is a *RegistrationError.
@@ -32,6 +35,23 @@ func (c *Client) ReplacedBy(d *Client) (*Client, error) {
 	return &next, nil
 }
 
+// ClientDescription is what a file says of a client.
+type ClientDescription struct {
+	Client
+	// KeepsDisabled says that the file does not say whether the client is disabled: that stays as it
+	// is, like the secrets if there are none.
+	KeepsDisabled bool
+}
+
+// Replace returns the record of c as d describes it. The error is that of ReplacedBy.
+func (d *ClientDescription) Replace(c *Client) (*Client, error) {
+	next, err := c.ReplacedBy(&d.Client)
+	if err == nil && d.KeepsDisabled {
+		next.Disabled = c.Disabled
+	}
+	return next, err
+}
+
 // DeclaredSet is what the server's own files say of one set.
 type DeclaredSet struct {
 	Name     string
@@ -48,9 +68,16 @@ type DeclareError struct{ Set, Message string }
 // Error returns the set and the message.
 func (e *DeclareError) Error() string { return "set " + e.Set + ": " + e.Message }
 
+// DeclareRecords say what the audit trail keeps of a change by Store.Declare. They return a context
+// with its events. old is nil for what is new, next for what is deleted.
+type DeclareRecords struct {
+	Client   func(ctx context.Context, old, next *Client) context.Context
+	Resource func(ctx context.Context, old, next *Resource) context.Context
+}
+
 // Declared is what a Store did with a DeclaredSet.
 type Declared struct {
-	Clients []string // ids of those that were created, changed or disabled
+	Clients []string // ids of those that were created, changed or released
 	// Newer is the revision that another server has declared; 0 = none. Then nothing was done.
 	Newer int64
 }

@@ -38,9 +38,10 @@ func (f *Federated) check() error {
 	case err != nil || u.RawQuery != "" || len(f.Issuer) > longestFederated:
 		return errors.New("issuer: it must be an https URL without a query, of at most 512 bytes")
 	case f.Subject == "" || len(f.Subject) > longestFederated || !clean(f.Subject):
-		return errors.New("subject: it must have 1 to 512 printable ASCII characters")
+		return errors.New("subject: it must have 1 to 512 bytes, UTF-8 without control characters")
 	case len(f.Audience) > longestFederated || !clean(f.Audience):
-		return errors.New("audience: it must have at most 512 printable ASCII characters")
+		return errors.New("audience: it must have at most 512 bytes, UTF-8 without control " +
+			"characters")
 	case f.JWKS != "":
 		if err := CheckJWKS(f.JWKS); err != nil {
 			return errors.New("jwks: " + err.Error())

@@ -18,6 +18,7 @@ type metadata struct {
 	EndSession               string   `json:"end_session_endpoint"`
 	Terms                    string   `json:"op_tos_uri,omitempty"`
 	Policy                   string   `json:"op_policy_uri,omitempty"`
+	Languages                []string `json:"ui_locales_supported,omitempty"`
 	ScopesSupported          []string `json:"scopes_supported"`
 	ResponseTypes            []string `json:"response_types_supported"`
 	ResponseModes            []string `json:"response_modes_supported"`
@@ -61,10 +62,11 @@ var IDTokenAlgs = []string{"RS256", "ES256"}
 
 // About is what the metadata of a service depend on.
 type About struct {
-	Issuer         string // base URL of the service, without a trailing slash
-	Registration   bool   // clients may register themselves (RFC 7591)
-	Documents      bool   // a client_id may be the URL of a client-id metadata document
-	Terms, Privacy string // URLs of pages for people; "" = none
+	Issuer         string   // base URL of the service, without a trailing slash
+	Registration   bool     // clients may register themselves (RFC 7591)
+	Documents      bool     // a client_id may be the URL of a client-id metadata document
+	Terms, Privacy string   // URLs of pages for people; "" = none
+	Languages      []string // of pages (BCP 47)
 }
 
 // Metadata returns the metadata of the service as JSON. It says what the service can do, whatever
@@ -99,6 +101,7 @@ func Metadata(about About) []byte {
 		MetadataDocuments:        about.Documents,
 		Terms:                    about.Terms,
 		Policy:                   about.Privacy,
+		Languages:                about.Languages,
 		SubjectTypes:             []string{"public"},
 		IDTokenAlgs:              IDTokenAlgs,
 		ACRValues:                []string{ACR},

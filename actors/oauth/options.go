@@ -93,7 +93,8 @@ func (c *Client) checkKeys() *RegistrationError {
 		return &RegistrationError{"jwks_uri", "a public client has no keys"}
 	case o.IsFederated():
 		if c.Public || o.JWKS != "" || o.JWKSURI != "" {
-			return &RegistrationError{"federated", "a public client has no keys, and others have only one of federated, jwks and jwks_uri"}
+			return &RegistrationError{"federated", "a public client has no keys, and others have " +
+				"only one of federated, jwks and jwks_uri"}
 		}
 		if err := o.Federated.check(); err != nil {
 			return &RegistrationError{"federated", err.Error()}
@@ -125,13 +126,15 @@ func checkServerURL(uri string) error {
 	case u.User != nil:
 		return errors.New("it must not contain a user name or password")
 	case isNoServer(u.Hostname()):
-		return errors.New("its host is an address where no server of a client is: it is link-local, multicast, unspecified, or has the metadata of a cloud")
+		return errors.New("its host is an address where no server of a client is: it is " +
+			"link-local, multicast, unspecified, or has the metadata of a cloud")
 	case strings.HasPrefix(uri, "https://"):
 		return checkHost(u)
 	case strings.HasPrefix(uri, "http://"):
 		return checkLocal(u)
 	}
-	return errors.New("it must begin with https://, or with http:// and 127.0.0.1, [::1] or localhost")
+	return errors.New("it must begin with https://, or with http:// and 127.0.0.1, [::1] or " +
+		"localhost")
 }
 
 func isNoServer(host string) bool {

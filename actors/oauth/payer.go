@@ -1,9 +1,14 @@
 package oauth
 
+import "net/netip"
+
 // Payer is who has a document of a client fetched.
 type Payer struct {
 	// ID names a user, a network or a client. Few fetches of one payer are under way at a time.
 	ID string
+	// Network is where the request came from; the zero Prefix = unknown, which is a network too.
+	// Networks have turns. When too many wait, the network that has most of them makes room.
+	Network netip.Prefix
 	// Class says with whom the payer shares turns and slots. Other classes do not delay it.
 	Class PayerClass
 	// Charge is called before a request is sent, and its error is returned; nil = nothing is counted.

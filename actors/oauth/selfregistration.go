@@ -36,6 +36,8 @@ type RegistrationStore interface {
 	RegisterClient(ctx context.Context, c *Client, r Registrant) (ended []EndedClient, err error)
 	// SettledClients is Clients without those that await a consent, which anybody can make.
 	SettledClients(ctx context.Context, after string, limit int) ([]*Client, error)
+	// HasConsent reports whether a person has consented to a client and not withdrawn it.
+	HasConsent(ctx context.Context, clientID string) (bool, error)
 	// EndClients deletes self-registered clients at now, and returns them: those that have awaited
 	// a consent for too long, and those without use. A client is in use while a consent was used
 	// within ClientIdle or a refresh token is valid, and while it is disabled. Each is looked at

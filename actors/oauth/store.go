@@ -43,9 +43,10 @@ type Store interface {
 	// one.
 	UpdateClient(ctx context.Context, c *Client) error
 	// Declare makes clients and resources what the server's own files say, in one transaction, and
-	// returns what it did for each set. What a set no longer has is disabled; a resource is deleted
-	// until it comes back. The error is a *DeclareError, and then nothing was done, or a failure.
-	Declare(ctx context.Context, sets []*DeclaredSet) ([]Declared, error)
+	// returns what it did for each set. What a set no longer has is disabled and Released; a resource
+	// is deleted until it comes back. The error is a *DeclareError or a failure, and nothing was done
+	// then.
+	Declare(ctx context.Context, sets []*DeclaredSet, records DeclareRecords) ([]Declared, error)
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 

@@ -43,12 +43,12 @@ func (s *Service) BeginChange(
 
 // checkChange returns account.FieldErrors when u has that address already.
 func checkChange(u *account.User, channel account.Channel, address string) error {
-	field := "email"
+	field, rule := "email", "email_yours"
 	if channel == account.SMS {
-		field = "phone_number"
+		field, rule = "phone_number", "phone_yours"
 	}
 	if *addressOf(u, channel) == address {
-		return account.FieldErrors{{Field: field, Message: "is yours already"}}
+		return account.FieldErrors{{Field: field, Message: "is yours already", Rule: rule}}
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (s *Service) parseAddress(
 	u := account.User{Name: "-", Email: text}
 	u.Tidy()
 	if u.Email == "" {
-		return "", account.FieldErrors{{Field: "email", Message: "is missing"}}
+		return "", account.FieldErrors{account.Missing("email")}
 	}
 	return u.Email, u.Check(now)
 }

@@ -160,7 +160,8 @@ func (s *Service) sendCode(
 	if !s.Channels().Has(c.Channel) {
 		return fmt.Errorf("send code: %w", errNoMessenger)
 	}
-	message := account.Message{Channel: c.Channel, To: recipientOf(c, owner), Kind: c.Message}
+	message := account.Message{Channel: c.Channel, To: recipientOf(c, owner), Kind: c.Message,
+		Language: languageOf(ctx, owner)}
 	secret := account.NewSecret() // never equal to 6 digits
 	if c.Message.HasCode() {
 		message.Code = account.NewCode()
@@ -173,6 +174,7 @@ func (s *Service) sendCode(
 	c.Renew(hash, now)
 	last := account.Message{
 		Channel: c.Channel, To: message.To, Kind: account.LongCode, Code: account.NewLongCode(),
+		Language: message.Language,
 	}
 	plan, err := s.saveChallenge(ctx, c, last, by, save, now)
 	if err != nil || plan == account.SendNothing {
@@ -268,7 +270,8 @@ func (s *Service) signInByCode(
 	if purpose == account.ForResetProof {
 		purpose = account.ForReset
 	}
-	return s.startSession(ctx, u, entry{by.Device, string(purpose), known, by.App}, now)
+	e := entry{by.Device, string(purpose), account.WayOf(c.Channel), known, by.App}
+	return s.startSession(ctx, u, e, now)
 }
 
 // challengeFor returns the challenge of a cookie's token, which must have that purpose, and the

@@ -32,7 +32,7 @@ func TestGuessOneCode(t *testing.T) {
 // allowed, for a day.
 func TestGuessesPerDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := openCodeFixture(t, sqlitetest.File(t), 100)
+		f := openCodeFixture(t, sqlitetest.URL(t), 100)
 		defer f.close(t)
 		codes, long, guesses := 0, 0, 0
 		for step, end := 0, f.now.Add(24*time.Hour); f.now.Before(end); step++ {
@@ -243,7 +243,7 @@ func TestWrongCodesOfOneCallerAreLimited(t *testing.T) {
 // is sent.
 func TestTimeDoesNotRevealAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := openCodeFixture(t, sqlitetest.File(t), 0)
+		f := openCodeFixture(t, sqlitetest.URL(t), 0)
 		defer f.close(t)
 		f.signUp(t, eve)
 		hashes := func(do func(email string) error, email string) int64 {

@@ -131,7 +131,7 @@ func TestLongestWaitForCode(t *testing.T) {
 func waitForCode(
 	t *testing.T, purpose account.Purpose, known, shared bool, attacked time.Duration,
 ) (longest time.Duration) {
-	f := openCodeFixture(t, sqlitetest.File(t), 100)
+	f := openCodeFixture(t, sqlitetest.URL(t), 100)
 	defer f.close(t)
 	w := &codeWait{codeFixture: f, t: t, to: eve, shared: shared}
 	by := people.Browser{Caller: network(home)}
@@ -188,7 +188,7 @@ func waitForCode(
 // TestStrangerDoesNotEndCode requests codes in other browsers after the owner did.
 func TestStrangerDoesNotEndCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := openCodeFixture(t, sqlitetest.File(t), 100)
+		f := openCodeFixture(t, sqlitetest.URL(t), 100)
 		defer f.close(t)
 		token := f.register(t, eve)
 		code := f.newest(t, eve)
@@ -207,7 +207,7 @@ func TestStrangerDoesNotEndCode(t *testing.T) {
 // TestMessagesOfDayAreLimited requests codes for one address for two days.
 func TestMessagesOfDayAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := openCodeFixture(t, sqlitetest.File(t), 100)
+		f := openCodeFixture(t, sqlitetest.URL(t), 100)
 		defer f.close(t)
 		f.signUp(t, eve)
 		f.advance(24 * time.Hour)
@@ -237,7 +237,7 @@ func TestMessagesOfDayAreLimited(t *testing.T) {
 // for, or has one already.
 func TestLongCodeOfNoAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := openCodeFixture(t, sqlitetest.File(t), 100)
+		f := openCodeFixture(t, sqlitetest.URL(t), 100)
 		defer f.close(t)
 		w := &codeWait{codeFixture: f, t: t, to: eve}
 		w.attack()

@@ -163,9 +163,9 @@ func credentialsOf(old, u *account.User) (all []credential) {
 	return all
 }
 
-// saveUser stores u, which a change has made of old. It is the one way for all changes of credentials:
-// a allows them or does not; they end the sessions that lose trust, in one transaction with their
-// events and the notices to people.
+// saveUser stores u, which a change has made of old. It is the one way for all changes of
+// credentials: a allows them or does not; they end the sessions that lose trust, in one transaction
+// with their events and the notices to people.
 func (s *Service) saveUser(
 	ctx context.Context, old, u *account.User, a authority, now time.Time,
 ) error {
@@ -241,7 +241,8 @@ func (s *Service) deleteUser(
 	for i := range notices {
 		notices[i].Seed, notices[i].Link = "", [32]byte{} // nothing is left to be secured
 	}
-	err := s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, u.ID), u.ID, a.session, notices...)
+	ctx = ofUser(ctx, audit.AccountDeleted, u.ID)
+	err := s.config.Store.DeleteUser(ctx, u.ID, a.session, notices...)
 	if err = s.config.Tokens.UserChanged(u.ID, err); err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}

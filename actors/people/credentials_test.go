@@ -158,63 +158,74 @@ func TestEachChangeOfCredentials(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(credentialRows)); !slices.Equal(got, slices.Sorted(slices.Values(names))) {
 		t.Fatalf("got rows for %q, want one for each of %q", got, names)
 	}
-	for name, row := range credentialRows {
-		t.Run(name, func(t *testing.T) {
-			f := newCodeFixture(t)
-			u := f.newUser(t, row.has)
-			here, away := f.newSession(t, u), f.newSession(t, u)
-			err := row.do(f, u, people.Proof{Session: here})
-			if !errors.Is(err, people.ErrProofNeeded) && !errors.Is(err, people.ErrWrongCredentials) {
-				t.Errorf("without a proof: got %v, want it refused", err)
-			}
-			young := *u
-			young.PasswordSince = f.now
-			if row.has.PasswordHash != "" {
-				if err := f.store.UpdateUser(f.ctx, &young); err != nil {
-					t.Fatal(err)
-				}
-				err := row.do(f, &young, people.Proof{Session: here, Password: password})
-				wantError(t, "with a young password", err, people.ErrProofNeeded)
-				u = &young
-			}
-			f.wantNotices(t, nil)
+	for database, create := range databases {
+		for name, row := range credentialRows {
+			t.Run(database+"/"+name, func(t *testing.T) { walkChange(t, create(t), row) })
+		}
+	}
+}
 
-			f.prove(t, u, here)
-			other := f.another(t)
-			if err := row.do(other, u, people.Proof{Session: here}); err != nil {
-				t.Fatalf("with a code: got %v", err)
-			}
-			f.wantNotices(t, row.notices)
-			other.wantNotices(t, row.notices)
-			for to := range row.notices {
-				if l, err := f.Link(f.ctx, other.linkTo(t, to), f.now); err != nil || l.UserID != u.ID {
-					t.Errorf("link to %s: got %+v and error %v, want the account's", to, l, err)
-				}
-			}
-			_, err = f.store.Session(f.ctx, away.Hash)
-			if ended := errors.Is(err, account.ErrNotFound); ended != row.ends {
-				t.Errorf("another session: got %v, want its end %t", err, row.ends)
-			}
-			_, err = f.store.Session(f.ctx, here.Hash)
-			if ended := errors.Is(err, account.ErrNotFound); ended != row.tokens {
-				t.Errorf("this session: got %v, want its end %t", err, row.tokens)
-			}
-			after, err := f.User(f.ctx, u.ID)
-			if err != nil || (after.Epoch > u.Epoch) != row.tokens {
-				t.Errorf("got epoch %d after %d and error %v, want tokens to end %t", after.Epoch,
-					u.Epoch, err, row.tokens)
-			}
-			events, err := f.store.Events(f.ctx, audit.Filter{UserID: u.ID, Action: row.wants, Limit: 9})
-			if err != nil || len(events) != 1 {
-				t.Errorf("got events %+v and error %v, want one of %s", events, err, row.wants)
-			}
-		})
+// walkChange makes a change of credentials on the database at url.
+func walkChange(t *testing.T, url string, row credentialRow) {
+	f := newCodeFixtureOn(t, url)
+	u := f.newUser(t, row.has)
+	here, away := f.newSession(t, u), f.newSession(t, u)
+	err := row.do(f, u, people.Proof{Session: here})
+	if !errors.Is(err, people.ErrProofNeeded) && !errors.Is(err, people.ErrWrongCredentials) {
+		t.Errorf("without a proof: got %v, want it refused", err)
+	}
+	young := *u
+	young.PasswordSince = f.now
+	if row.has.PasswordHash != "" {
+		if err := f.store.UpdateUser(f.ctx, &young); err != nil {
+			t.Fatal(err)
+		}
+		err := row.do(f, &young, people.Proof{Session: here, Password: password})
+		wantError(t, "with a young password", err, people.ErrProofNeeded)
+		u = &young
+	}
+	f.wantNotices(t, nil)
+
+	f.prove(t, u, here)
+	other := f.another(t)
+	if err := row.do(other, u, people.Proof{Session: here}); err != nil {
+		t.Fatalf("with a code: got %v", err)
+	}
+	f.wantNotices(t, row.notices)
+	other.wantNotices(t, row.notices)
+	for to := range row.notices {
+		if l, err := f.Link(f.ctx, other.linkTo(t, to), f.now); err != nil || l.UserID != u.ID {
+			t.Errorf("link to %s: got %+v and error %v, want the account's", to, l, err)
+		}
+	}
+	_, err = f.store.Session(f.ctx, away.Hash)
+	if ended := errors.Is(err, account.ErrNotFound); ended != row.ends {
+		t.Errorf("another session: got %v, want its end %t", err, row.ends)
+	}
+	_, err = f.store.Session(f.ctx, here.Hash)
+	if ended := errors.Is(err, account.ErrNotFound); ended != row.tokens {
+		t.Errorf("this session: got %v, want its end %t", err, row.tokens)
+	}
+	after, err := f.User(f.ctx, u.ID)
+	if err != nil || (after.Epoch > u.Epoch) != row.tokens {
+		t.Errorf("got epoch %d after %d and error %v, want tokens to end %t", after.Epoch,
+			u.Epoch, err, row.tokens)
+	}
+	events, err := f.store.Events(f.ctx, audit.Filter{UserID: u.ID, Action: row.wants, Limit: 9})
+	if err != nil || len(events) != 1 {
+		t.Errorf("got events %+v and error %v, want one of %s", events, err, row.wants)
 	}
 }
 
 // TestChangeNeedsLivingSession walks the table from a session that has ended since the request began,
 // as by the link of a notice at the same moment.
 func TestChangeNeedsLivingSession(t *testing.T) {
+	for database, create := range databases {
+		t.Run(database, func(t *testing.T) { changeWithoutSession(t, create) })
+	}
+}
+
+func changeWithoutSession(t *testing.T, create func(*testing.T) string) {
 	ended := func(t *testing.T, f *codeFixture, has account.User) (*account.User, people.Proof) {
 		u := f.newUser(t, has)
 		s := f.newSession(t, u)
@@ -230,7 +241,7 @@ func TestChangeNeedsLivingSession(t *testing.T) {
 		if name == "password set" { // by a recovery, without a session
 			continue
 		}
-		f := newCodeFixture(t)
+		f := newCodeFixtureOn(t, create(t))
 		u, proof := ended(t, f, row.has)
 		wantError(t, name, row.do(f, u, proof), account.ErrNotFound)
 		if got := f.again(t, u); got.Version != u.Version {
@@ -238,7 +249,7 @@ func TestChangeNeedsLivingSession(t *testing.T) {
 		}
 		f.wantNotices(t, nil)
 	}
-	f := newCodeFixture(t)
+	f := newCodeFixtureOn(t, create(t))
 	u, proof := ended(t, f, byBoth)
 	wantError(t, "delete", f.DeleteAccount(f.ctx, u, proof, f.now), account.ErrNotFound)
 	left := *f.again(t, u)
@@ -386,7 +397,13 @@ func TestTakeoverFromYoungSession(t *testing.T) {
 // TestUndo restores an address that a thief has changed, who then has set a password and added a
 // number: once, with the link of the notice, in another process.
 func TestUndo(t *testing.T) {
-	f := newCodeFixture(t)
+	for database, create := range databases {
+		t.Run(database, func(t *testing.T) { undo(t, create(t)) })
+	}
+}
+
+func undo(t *testing.T, url string) {
+	f := newCodeFixtureOn(t, url)
 	u := f.newUser(t, byMail)
 	session := f.newSession(t, u)
 	err := changeTo(account.Email, eve)(f, u, people.Proof{Session: session, Password: password})

@@ -21,6 +21,7 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
@@ -37,12 +38,22 @@ var (
 	testBrowser = people.Browser{Caller: browser, Device: "test"}
 )
 
-// openStore opens the SQLite database at url. The caller closes it.
+// databases create a database of each kind and return its URL.
+var databases = map[string]func(*testing.T) string{
+	"SQLite":     func(t *testing.T) string { return sqlitetest.URL(t) },
+	"PostgreSQL": func(t *testing.T) string { return pgtest.Migrated(t) },
+}
+
+// openStore opens the database at url. The caller closes it.
 func openStore(t *testing.T, url string) *sqlstore.Store {
 	t.Helper()
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{
+	config := sqlstore.Config{
 		URL: url, Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour,
-	})
+	}
+	if strings.HasPrefix(url, "postgres:") {
+		config.KeyFiles = []string{pgtest.KeyFile(t)}
+	}
+	store, err := sqlstore.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,13 +347,13 @@ type codeFixture struct {
 	url      string          // of the database
 }
 
-// openCodeFixture starts the services on a database file, whose messenger returns
-// when its channel, with room for buffered messages, accepts it. close ends them.
-func openCodeFixture(t *testing.T, path string, buffered int) *codeFixture {
+// openCodeFixture starts the services on a database, whose messenger returns when its channel, with
+// room for buffered messages, accepts it. close ends them.
+func openCodeFixture(t *testing.T, url string, buffered int) *codeFixture {
 	t.Helper()
 	f := &codeFixture{
 		messages: make(messenger, buffered), metrics: prometheus.NewRegistry(), now: time.Now(),
-		url: "sqlite:" + path,
+		url: url,
 	}
 	store := openStore(t, f.url)
 	f.services = startServices(t, store, func(c *people.Config, _ *token.Config) {
@@ -352,8 +363,12 @@ func openCodeFixture(t *testing.T, path string, buffered int) *codeFixture {
 	return f
 }
 
-func newCodeFixture(t *testing.T) *codeFixture {
-	f := openCodeFixture(t, sqlitetest.File(t), 100)
+func newCodeFixture(t *testing.T) *codeFixture { return newCodeFixtureOn(t, sqlitetest.URL(t)) }
+
+// newCodeFixtureOn is newCodeFixture on the database at url.
+func newCodeFixtureOn(t *testing.T, url string) *codeFixture {
+	t.Helper()
+	f := openCodeFixture(t, url, 100)
 	t.Cleanup(func() { f.close(t) })
 	return f
 }

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -48,7 +49,7 @@ func (s *Service) noticesTo(
 	ctx context.Context, u *account.User, kind account.Kind, now time.Time,
 ) (all []account.Notice) {
 	for _, c := range s.contactsOf(u) {
-		all = append(all, s.notice(ctx, u.ID, c, kind, now))
+		all = append(all, s.notice(ctx, u, c, kind, now))
 	}
 	return all
 }
@@ -62,7 +63,7 @@ func (s *Service) noticesOf(
 	kinds := kindsOf(changes, a)
 	for _, c := range s.contactsOf(u) {
 		for _, kind := range kinds {
-			all = append(all, s.notice(ctx, u.ID, c, kind, now))
+			all = append(all, s.notice(ctx, u, c, kind, now))
 		}
 	}
 	for _, c := range changes {
@@ -74,7 +75,7 @@ func (s *Service) noticesOf(
 		if !s.reaches(gone) {
 			continue
 		}
-		n := s.notice(ctx, u.ID, gone, account.AddressLeft, now)
+		n := s.notice(ctx, u, gone, account.AddressLeft, now)
 		n.Since = since
 		if a.kind == asLink {
 			n.Kind = account.ChangeUndone
@@ -103,15 +104,30 @@ func kindsOf(changes []credential, a authority) (kinds []account.Kind) {
 
 // notice returns a notice with a link.
 func (s *Service) notice(
-	ctx context.Context, userID int64, to contact, kind account.Kind, now time.Time,
+	ctx context.Context, u *account.User, to contact, kind account.Kind, now time.Time,
 ) account.Notice {
 	seed := rand.Text()
 	source := audit.SourceOf(ctx)
 	return account.Notice{
-		UserID: userID, Channel: to.channel, To: to.address, Kind: kind, Made: now, At: now, Count: 1,
-		Browser: source.Browser, ByOperator: source.ByOperator(),
+		UserID: u.ID, Channel: to.channel, To: to.address, Kind: kind, Made: now, At: now, Count: 1,
+		Browser: source.Browser, ByOperator: source.ByOperator(), Language: languageOf(ctx, u),
 		Seed: seed, Link: oauth.HashOf(linkToken(&s.known.keys()[0], seed)),
 	}
+}
+
+// languageOf returns the language of messages to u: what the person chose, or else that of the page
+// which caused the message.
+func languageOf(ctx context.Context, u *account.User) string {
+	return cmp.Or(u.Language, audit.SourceOf(ctx).Language)
+}
+
+// SetLanguage keeps the language that the person u chose, for pages and messages. The error is
+// account.ErrBusy or a failure.
+func (s *Service) SetLanguage(ctx context.Context, u *account.User, tag string) error {
+	if u.Language == tag {
+		return nil
+	}
+	return s.config.Store.SetLanguage(ctx, u.ID, tag)
 }
 
 // linkToken returns the token of a link: 256 bits that nobody can tell from the seed. So the database
@@ -127,7 +143,7 @@ func linkToken(key *oauth.Key, seed string) string {
 func (s *Service) Message(n *account.Notice) account.Message {
 	m := account.Message{
 		Channel: n.Channel, To: n.To, Kind: n.Kind, At: n.At, Count: n.Count, Browser: n.Browser,
-		ByOperator: n.ByOperator,
+		ByOperator: n.ByOperator, Language: n.Language,
 	}
 	if n.Seed == "" {
 		return m

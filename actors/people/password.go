@@ -62,17 +62,6 @@ func proved(
 	return way, at, !at.IsZero() && now.Sub(at) < account.ProofLifetime
 }
 
-// signedInBy returns the way in that began a session.
-func signedInBy(session *account.Session) account.Way {
-	switch {
-	case slices.Contains(session.AMR, "sms"):
-		return account.PhoneWay
-	case slices.Contains(session.AMR, "otp"):
-		return account.EmailWay
-	}
-	return account.PasswordWay
-}
-
 // Prove returns nil when p allows changes of u's credentials: the password, if that is old enough,
 // or a code that was entered in the session. The error is ErrWrongCredentials, ErrProofNeeded, a
 // *ThrottledError or a failure. Wrong passwords count as at sign-in.
@@ -97,7 +86,9 @@ func (s *Service) prove(
 		if !ok {
 			return authority{}, ErrProofNeeded
 		}
-		return authority{kind: asPerson, way: way, at: at, session: p.Session.Hash, keep: p.Session.Hash}, nil
+		return authority{
+			kind: asPerson, way: way, at: at, session: p.Session.Hash, keep: p.Session.Hash,
+		}, nil
 	}
 	g := guess{
 		email: u.Email, owner: u, caller: p.Caller, known: s.known.knows(p.Known, u, now),
@@ -113,7 +104,8 @@ func (s *Service) prove(
 		return nil
 	})
 	return authority{
-		kind: asPerson, way: account.PasswordWay, at: now, session: p.Session.Hash, keep: p.Session.Hash,
+		kind: asPerson, way: account.PasswordWay, at: now,
+		session: p.Session.Hash, keep: p.Session.Hash,
 	}, err
 }
 
@@ -145,14 +137,15 @@ func (s *Service) ChangePassword(
 	}
 	if u.PasswordHash == "" {
 		return nil, account.FieldError{
-			Field: "password", Message: "is not how this account signs in",
+			Field: "password", Message: "is not how this account signs in", Rule: "password_unused",
 		}
 	}
 	if err := account.CheckPassword(password, u); err != nil {
 		return nil, err
 	}
 	if password == p.Password {
-		return nil, account.FieldError{Field: "password", Message: "is the one that you have now"}
+		return nil, account.FieldError{Field: "password", Message: "is the one that you have now",
+			Rule: "password_same"}
 	}
 	hash, err := s.hasher.Hash(paidBy(ctx, u, true, p.Caller), password)
 	if err != nil {
@@ -169,7 +162,9 @@ func (s *Service) ChangePassword(
 	if err != nil {
 		return nil, err
 	}
-	return s.startSession(ctx, changed, entry{device: p.Session.Device}, now)
+	return s.startSession(ctx, changed, entry{
+		device: p.Session.Device, way: account.PasswordWay,
+	}, now)
 }
 
 // ResetPassword replaces the password of a user, for an operator. The same transaction ends all

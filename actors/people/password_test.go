@@ -113,3 +113,47 @@ func TestWrongPasswordsInProofsAreLimited(t *testing.T) {
 		t.Errorf("a huge one: got %v, want ErrWrongCredentials", err)
 	}
 }
+
+// TestUserWithoutPasswordNeedsCode shows what a sign-in proves: enough to delete the account, and
+// nothing that gives somebody a way in.
+func TestUserWithoutPasswordNeedsCode(t *testing.T) {
+	f, now := newCodeFixture(t), time.Now()
+	ann, err := f.CreateUser(t.Context(), account.User{Name: "Ann", Email: eve}, password, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bo, err := f.CreateUser(t.Context(), account.User{Name: "Bo", Phone: "+14155550123"}, "", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := &account.Session{UserID: bo.ID, SignedIn: now, AMR: []string{"otp", "sms"}}
+	proven := *session
+	proven.Proved, proven.ProvedBy = now, account.PhoneWay
+	for _, c := range []struct {
+		what    string
+		session *account.Session
+		signIn  bool
+		after   time.Duration
+		want    error
+	}{
+		{"a sign-in", session, false, 0, people.ErrProofNeeded},
+		{"a sign-in, to delete", session, true, account.ProofLifetime - 1, nil},
+		{"an old one", session, true, account.ProofLifetime, people.ErrProofNeeded},
+		{"a code", &proven, false, account.ProofLifetime - 1, nil},
+		{"an old one", &proven, false, account.ProofLifetime, people.ErrProofNeeded},
+	} {
+		p := people.Proof{Session: c.session, SignIn: c.signIn}
+		if err := f.Prove(t.Context(), bo, p, now.Add(c.after)); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.what, err, c.want)
+		}
+	}
+	err = f.Prove(t.Context(), ann, people.Proof{Session: session, Password: password}, now)
+	if !errors.Is(err, people.ErrProofNeeded) {
+		t.Errorf("another's session: got %v, want ErrProofNeeded", err)
+	}
+	var field account.FieldError
+	_, err = f.ChangePassword(t.Context(), bo, people.Proof{Session: &proven}, newPassword, now)
+	if !errors.As(err, &field) {
+		t.Errorf("a password without an address: got %v, want an account.FieldError", err)
+	}
+}

@@ -34,7 +34,7 @@ func TestLongestWaitForPassword(t *testing.T) {
 // waitForPassword signs a person in three times during an attack, each in a browser of its own
 // unless known, and fails if that takes any time.
 func waitForPassword(t *testing.T, known, shared, needsCode bool) {
-	f := openCodeFixture(t, sqlitetest.File(t), 100)
+	f := openCodeFixture(t, sqlitetest.URL(t), 100)
 	defer f.close(t)
 	mark := f.signUp(t, eve).Known
 	home := network(255)

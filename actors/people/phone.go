@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 )
 
 // BeginPhone sends a code to a phone number and returns the token for the cookie, which
@@ -66,7 +67,8 @@ func (s *Service) ConfirmPhone(
 func (s *Service) registerPhone(
 	ctx context.Context, c *account.Challenge, name string, now time.Time,
 ) (*account.User, error) {
-	u := &account.User{Name: name, Phone: c.Address, Created: now, Updated: now}
+	u := &account.User{Name: name, Phone: c.Address, Created: now, Updated: now,
+		Language: audit.SourceOf(ctx).Language}
 	u.Tidy()
 	if err := u.Check(now); err != nil {
 		return nil, s.undoTry(ctx, c, err)

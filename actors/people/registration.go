@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 )
 
 // Registration is a person's request for an account with an e-mail address.
@@ -54,7 +55,7 @@ func checkRegistration(u *account.User, password string, now time.Time) error {
 		return err
 	}
 	if u.Email == "" {
-		wrong = append(wrong, account.FieldError{Field: "email", Message: "is missing"})
+		wrong = append(wrong, account.Missing("email"))
 	}
 	var weak account.FieldError
 	if err := account.CheckPassword(password, u); errors.As(err, &weak) {
@@ -85,7 +86,7 @@ func (s *Service) ConfirmRegistration(
 			}
 			u := &account.User{
 				Name: c.Name, Email: c.Address, PasswordHash: c.PasswordHash,
-				Created: now, Updated: now,
+				Created: now, Updated: now, Language: audit.SourceOf(ctx).Language,
 			}
 			return u, s.takeChallenge(ctx, c, u, now)
 		})

@@ -45,8 +45,8 @@ func TestRegistrationNeedsCode(t *testing.T) {
 // TestPendingRegistrationSurvivesRestart checks that a restart keeps the code, its tries and its
 // limits.
 func TestPendingRegistrationSurvivesRestart(t *testing.T) {
-	path := sqlitetest.File(t)
-	before := openCodeFixture(t, path, 100)
+	url := sqlitetest.URL(t)
+	before := openCodeFixture(t, url, 100)
 	token := before.register(t, eve)
 	code := before.receive(t, eve, account.RegisterCode)
 	for range 3 {
@@ -54,7 +54,7 @@ func TestPendingRegistrationSurvivesRestart(t *testing.T) {
 		wantError(t, "wrong code", err, people.ErrWrongCode)
 	}
 	before.close(t)
-	f := openCodeFixture(t, path, 100)
+	f := openCodeFixture(t, url, 100)
 	defer f.close(t)
 	f.now = before.now
 	wantThrottled(t, "another code", f.Resend(t.Context(), token, testBrowser, f.now), 30*time.Second)

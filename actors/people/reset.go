@@ -19,9 +19,9 @@ func (s *Service) BeginReset(
 }
 
 // ConfirmReset replaces the password of the account that the code is for, as ResetPassword does,
-// and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrNoAccount, ErrDisabled, a *StepUpError
-// if the account has older channels, a *ThrottledError, account.ErrBusy or a failure. After an account.FieldError about the password,
-// the code stays valid.
+// and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrNoAccount, ErrDisabled, a
+// *StepUpError if the account has older channels, a *ThrottledError, account.ErrBusy or a failure.
+// After an account.FieldError about the password, the code stays valid.
 func (s *Service) ConfirmReset(
 	ctx context.Context, token, code, password string, by Browser, now time.Time,
 ) (in *SignedIn, err error) {
@@ -128,7 +128,8 @@ func recovered(
 			way == account.PhoneWay && u.Phone != owner.Phone {
 			return ErrCodeExpired
 		}
-		if u.PhoneSignIn && !u.PhoneSignInSince.IsZero() && now.Sub(u.PhoneSignInSince) < account.WayAge {
+		since := u.PhoneSignInSince
+		if u.PhoneSignIn && !since.IsZero() && now.Sub(since) < account.WayAge {
 			u.PhoneSignIn = false
 		}
 		return newHash(hash)(u)

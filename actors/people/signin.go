@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,31 +103,40 @@ func (s *Service) authenticate(
 	if outdated {
 		u = s.rehash(ctx, u, attempt.Password, now)
 	}
-	return s.startSession(ctx, u, entry{attempt.Device, byPassword, known, attempt.App}, now)
+	return s.startSession(ctx, u, entry{
+		attempt.Device, byPassword, account.PasswordWay, known, attempt.App,
+	}, now)
 }
 
 // entry is how a session begins.
 type entry struct {
 	device string
 	means  string // of the sign-in, as in the audit trail; "" = the session replaces another one
+	way    account.Way
 	known  bool   // the browser has signed in to the account before
 	app    string // as in SignIn
 }
 
-// amr returns how the user signed in (RFC 8176). A session that replaces another one follows a
-// password.
-func (e entry) amr() []string {
-	switch e.means {
-	case byPassword, "":
-		return []string{"pwd"}
-	case string(account.ForPhone):
-		return []string{"otp", "sms"}
-	}
-	return []string{"otp"}
+// amrOf says how a user signed in by a way in (RFC 8176).
+var amrOf = map[account.Way][]string{
+	account.PasswordWay: {"pwd"},
+	account.EmailWay:    {"otp"},
+	account.PhoneWay:    {"otp", "sms"},
 }
 
-// rehash replaces an outdated hash of u's password. The password is the same, so sessions and
-// tokens stay. An error is only logged, since the next sign-in tries again.
+// signedInBy returns the way in that began a session; "" = one of which it has no record.
+func signedInBy(session *account.Session) account.Way {
+	for way, amr := range amrOf {
+		if slices.Equal(amr, session.AMR) {
+			return way
+		}
+	}
+	return ""
+}
+
+// rehash replaces an outdated hash of u's password, and returns u as it is then. The password is the
+// same, so sessions and tokens stay. A concurrent sign-in may have done so: then its hash counts. An
+// error is only logged, since the next sign-in tries again.
 func (s *Service) rehash(
 	ctx context.Context, u *account.User, password string, now time.Time,
 ) *account.User {
@@ -134,51 +144,80 @@ func (s *Service) rehash(
 	if err == nil {
 		again := *u
 		again.PasswordHash = hash
-		if err = s.config.Tokens.UserChanged(u.ID, s.config.Store.UpdateUser(ctx, &again)); err == nil {
+		err = s.config.Tokens.UserChanged(u.ID, s.config.Store.UpdateUser(ctx, &again))
+		if err == nil {
 			return &again
+		}
+	}
+	if errors.Is(err, account.ErrConflict) {
+		current, read := s.config.Store.User(ctx, u.ID)
+		if read == nil && !current.Disabled && current.PasswordHash != u.PasswordHash {
+			if ok, _, check := s.verify(ctx, current, password); ok && check == nil {
+				return current
+			}
 		}
 	}
 	s.config.Logger.Warn("an outdated password hash was not replaced", "error", err)
 	return u
 }
 
-// startSession starts a session for u, who has entered the password or a code.
+// startSession starts a session for u, who has entered the password or a code. If the account is
+// changed meanwhile so that the person could still sign in, it starts another one.
 func (s *Service) startSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (*SignedIn, error) {
-	in := &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
+	in, current, err := s.beginSession(ctx, u, e, now)
+	if err == nil && in == nil && s.stillSignsIn(u, current, e.way) {
+		in, _, err = s.beginSession(ctx, current, e, now)
+	}
+	if err == nil && in == nil {
+		return nil, ErrWrongCredentials
+	}
+	return in, err
+}
+
+// beginSession starts a session for u, as u was read. If the ways in were changed since, or the
+// tokens ended, it ends the session, since a change ends only those that exist at that time. Then in
+// is nil, and current is the account as it is now; nil = it is deleted.
+func (s *Service) beginSession(
+	ctx context.Context, u *account.User, e entry, now time.Time,
+) (in *SignedIn, current *account.User, err error) {
+	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: s.sessionExpiry(now, now), Device: e.device, AMR: e.amr(),
+		Expires: s.sessionExpiry(now, now), Device: e.device, AMR: amrOf[e.way],
 	}
 	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,
 		s.noticesOfSignIn(ctx, u, e, now)...)
 	if err := s.tokensEnded("create session", tokens, err); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := s.confirmSession(ctx, u, session); err != nil {
-		return nil, err
-	}
-	return in, nil
-}
-
-// confirmSession ends a new session if the ways in of u were changed, or its tokens ended, since u was
-// read. A change ends only the sessions that exist at that time.
-func (s *Service) confirmSession(
-	ctx context.Context, u *account.User, session *account.Session,
-) error {
-	current, err := s.config.Store.User(ctx, u.ID)
-	if err == nil && current.Epoch == u.Epoch && current.PasswordHash == u.PasswordHash &&
-		current.Email == u.Email && current.Phone == u.Phone {
-		return nil
+	current, err = s.config.Store.User(ctx, u.ID)
+	if err == nil && s.stillSignsIn(u, current, account.PasswordWay) &&
+		s.stillSignsIn(u, current, account.PhoneWay) {
+		return in, current, nil
 	}
 	if end := s.endSession(ctx, session); end != nil {
-		return end
+		return nil, nil, end
 	}
 	if err != nil && !errors.Is(err, account.ErrNotFound) {
-		return fmt.Errorf("read user: %w", err)
+		return nil, nil, fmt.Errorf("read user: %w", err)
 	}
-	return ErrWrongCredentials
+	return nil, current, nil
+}
+
+// stillSignsIn reports whether a person who has signed in to u by a way in could do the same to
+// current, which is u after changes; nil = u is deleted.
+func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
+	if current == nil || current.Epoch != u.Epoch || current.PasswordHash != u.PasswordHash {
+		return false
+	}
+	if by != account.PhoneWay {
+		return current.Email == u.Email
+	}
+	allowed := s.config.PhoneReplacesPassword
+	return current.Phone == u.Phone &&
+		(u.MustUsePassword(allowed) || !current.MustUsePassword(allowed))
 }
 
 // noticesOfSignIn returns the notices about a sign-in with an unknown browser. A channel that got a

@@ -146,6 +146,50 @@ func TestSessionsEndDuringSignIn(t *testing.T) {
 	}
 }
 
+// TestSignInBesideOwnChange changes the account after the password was checked and before the session
+// is created. The person is signed in if the password is still the one of the address.
+func TestSignInBesideOwnChange(t *testing.T) {
+	number := 0
+	for what, row := range map[string]struct {
+		change func(*account.User)
+		times  int
+		want   error
+	}{
+		"a number":    {func(u *account.User) { u.Phone = annPhone }, 1, nil},
+		"another way": {func(u *account.User) { u.PhoneSignIn = true }, 1, nil},
+		"an address":  {func(u *account.User) { u.Email = eve }, 1, people.ErrWrongCredentials},
+		"again and again": {func(u *account.User) {
+			number++
+			u.Phone = fmt.Sprintf("+141555501%02d", number)
+		}, 2, people.ErrWrongCredentials},
+	} {
+		f, now := newFixture(t), time.Now()
+		left := row.times
+		f.hooks.beforeSession = func() {
+			if left--; left < 0 {
+				return
+			}
+			u, err := f.store.User(t.Context(), f.ann.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row.change(u)
+			if err := f.store.UpdateUser(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in, err := f.signIn(t, password, "", now)
+		wantError(t, what, err, row.want)
+		if err == nil {
+			f.wantSession(t, what, in.Token, now, true)
+		}
+		sessions, err := f.store.Sessions(t.Context(), f.ann.ID)
+		if err != nil || (len(sessions) == 1) != (in != nil) {
+			t.Errorf("%s: got %d sessions, %v, want only that of the sign-in", what, len(sessions), err)
+		}
+	}
+}
+
 func TestSignInReplacesOutdatedHash(t *testing.T) {
 	f, now := newFixture(t), time.Now()
 	before, mine := f.mustSignIn(t, password, now), f.grants(t)

@@ -109,7 +109,7 @@ func (s *Service) prove(
 	if fault != nil {
 		return fault
 	}
-	by := proverOf(client, c.Caller)
+	by := payerOfClient(client, c.Caller)
 	if wait := s.prover.failed.Wait(by, now); wait > 0 && c.Caller.IsValid() {
 		s.metrics.assertions.WithLabelValues("throttled").Inc()
 		return tooManyFailures(wait)
@@ -175,9 +175,9 @@ func (s *Service) useAssertion(
 	return nil
 }
 
-// proverOf returns who has the assertions of a client checked: the client in a network, so that
-// nobody elsewhere delays it. Those of operators' clients have turns of their own.
-func proverOf(client *oauth.Client, caller netip.Addr) fair.Payer {
+// payerOfClient returns who pays for a client's assertions and signatures: the client in a network,
+// so that nobody elsewhere delays it. Operators' clients are a class of their own.
+func payerOfClient(client *oauth.Client, caller netip.Addr) fair.Payer {
 	by := fair.Payer{Network: ratelimit.SitePrefix(caller), Key: client.ID}
 	if client.Options.SelfRegistered {
 		by.Class = 1
@@ -243,15 +243,18 @@ func (s *Service) keysOf(
 func (s *Service) payerOf(
 	client *oauth.Client, caller netip.Addr, now time.Time,
 ) (oauth.Payer, error) {
+	network := ratelimit.SitePrefix(caller)
 	if !client.Options.SelfRegistered {
-		return oauth.Payer{ID: "client " + client.ID, Class: oauth.Operators}, nil
+		return oauth.Payer{
+			ID: "client " + client.ID, Network: network, Class: oauth.Operators,
+		}, nil
 	}
 	if client.Options.JWKSURI != "" {
 		if wait := s.prover.fetchers.Take(caller, now); wait > 0 {
 			return oauth.Payer{}, tooMany("Too many keys of clients had to be fetched.", wait)
 		}
 	}
-	by := oauth.Payer{ID: "network " + ratelimit.SitePrefix(caller).String()}
+	by := oauth.Payer{ID: "network " + network.String(), Network: network}
 	if client.Awaits.IsZero() {
 		by.Class = oauth.People // one of them has consented
 	}

@@ -18,7 +18,7 @@ func TestStrangersDelayNoOperatorsClient(t *testing.T) {
 		var order []string
 		next := make(chan struct{})
 		enter := func(name string, c *oauth.Client, caller byte) {
-			by := proverOf(c, netip.AddrFrom4([4]byte{192, 0, 2, caller}))
+			by := payerOfClient(c, netip.AddrFrom4([4]byte{192, 0, 2, caller}))
 			if err := p.turns.Enter(t.Context(), by); err != nil {
 				return
 			}

@@ -47,13 +47,18 @@ func (a *clientActor) reserve(m *tokenAsk) bool {
 	if m.fault != nil {
 		return false
 	}
+	by := payerOfClient(m.client, m.request.Caller)
 	isJWT := m.client.Options.JWTAccessTokens
+	if isJWT && !a.service.fitsJWT(m) {
+		m.fault = errJWTTooLong
+		return false
+	}
 	if isJWT {
-		m.attached.accessToken = a.service.reserve(m.client.ID, m.client.IDTokenAlg(), m.now)
+		m.attached.accessToken = a.service.reserve(by, m.client.IDTokenAlg(), m.now)
 	}
 	hasIDToken := m.access.UserID != 0 && m.access.Scopes.Contains(oauth.OpenID)
 	if hasIDToken {
-		m.attached.idToken = a.service.reserve(m.client.ID, m.client.IDTokenAlg(), m.now)
+		m.attached.idToken = a.service.reserve(by, m.client.IDTokenAlg(), m.now)
 	}
 	if isJWT && m.attached.accessToken == nil || hasIDToken && m.attached.idToken == nil {
 		m.fault = errUnavailable

@@ -126,6 +126,8 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"federated", o.Federated},
 		{"resources", list(o.Resources)},
 		{"verified", o.Verified},
+		{"set", o.Set},
+		{"declared", o.Declared},
 	}
 }
 

@@ -222,10 +222,10 @@ func (a *clientActor) issue(m *issuance) {
 		}
 	}
 	a.grant(&m.tokenAsk, scopes)
+	m.direct(targets)
 	if !a.reserve(&m.tokenAsk) {
 		return
 	}
-	m.direct(targets)
 	m.decided.Outcome, m.decided.Epochs.Client = oauth.OutcomeDone, m.client.Epoch
 }
 
@@ -238,12 +238,11 @@ func (a *clientActor) redeem(m *redemption) {
 	}
 	scopes := m.code.Scopes & m.client.Scopes
 	a.grant(&m.tokenAsk, scopes)
-	targets := m.narrow(nil)
+	m.direct(m.narrow(nil))
 	if !m.granted.used && !a.reserve(&m.tokenAsk) {
 		return
 	}
 	m.fault = nil // a code that is used again gets no token, whatever it asks for
-	m.direct(targets)
 	m.op.Code, m.op.Now = m.code.Hash, m.now
 	m.op.Family = a.family(m)
 	m.access.FamilyID = m.op.Family.ID
@@ -299,12 +298,11 @@ func (a *clientActor) rotate(m *rotation) {
 	if m.resources != nil && len(m.request.Resources) == 0 {
 		m.granted.details.Targets = m.resources.First(&f.Details, m.client)
 	}
-	targets := m.narrow(m.request.ResourceScopes())
+	m.direct(m.narrow(m.request.ResourceScopes()))
 	if !m.granted.used && !a.reserve(&m.tokenAsk) {
 		return
 	}
 	m.fault = nil // nor does a refresh token
-	m.direct(targets)
 	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
 	m.op.Grant = oauth.Grant{UserID: f.UserID, ClientID: f.ClientID}
 	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace

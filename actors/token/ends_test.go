@@ -7,11 +7,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 )
 
-// TestEndsOfOneClientAreLimited revokes as many tokens as a client may, and one more.
+// TestEndsOfOneClientAreLimited revokes as many tokens as a client may, and one more. A user's token
+// ends all the same, with the user's others at all clients, and nothing of another user.
 func TestEndsOfOneClientAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
@@ -38,11 +40,19 @@ func TestEndsOfOneClientAreLimited(t *testing.T) {
 		}
 		refuse("number 10,001")
 		users, others := f.seal(nil), f.seal(nil)
+		grace := &account.User{Name: "Grace", Created: time.Now()}
+		if err := f.store.Store.CreateUser(t.Context(), grace); err != nil {
+			t.Fatal(err)
+		}
+		graces := f.seal(func(t *oauth.AccessToken) {
+			t.UserID, t.Epochs.User = grace.ID, grace.Epoch
+		})
 		if fault := revoke(users); fault != nil {
 			t.Errorf("a user's token: got %v", fault)
 		}
 		f.wantVerdict(t, "a user's token", users, token.TokenInvalid)
 		f.wantVerdict(t, "the user's other token", others, token.TokenInvalid)
+		f.wantVerdict(t, "another user's token", graces, token.Admitted)
 		f.wantVerdict(t, "the user's next token", f.newTokens(t).AccessToken, token.Admitted)
 		wrong := f.credentials()
 		wrong.Secret = "x"

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strconv"
 	"testing"
@@ -240,7 +241,7 @@ func TestFullSigningQueueConsumesNothing(t *testing.T) {
 	f := openID(t, oauth.ClientOptions{}, false)
 	first := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.OpenID)))
 	code := f.codeFor(t, oauth.OpenID)
-	release := f.FillSigner(f.client.ID)
+	release := f.FillSigner(f.client)
 	for range 2 {
 		f.wantFault(t, "code", f.codeRequest(code), oauth.TemporarilyUnavailable)
 		f.wantFault(t, "refresh", f.refreshRequest(first.RefreshToken), oauth.TemporarilyUnavailable)
@@ -267,7 +268,27 @@ func TestReusedCodeNeedsNoSignature(t *testing.T) {
 	f := openID(t, oauth.ClientOptions{}, false)
 	code := f.codeFor(t, oauth.OpenID|oauth.ViewUser)
 	first := f.mustToken(t, f.codeRequest(code))
-	defer f.FillSigner(f.client.ID)()
+	defer f.FillSigner(f.client)()
 	f.wantFault(t, "reused", f.codeRequest(code), oauth.InvalidGrant)
 	f.wantVerdict(t, "after reuse", first.AccessToken, token.TokenInvalid)
+}
+
+// TestStrangersLeaveRoomForSignatures has clients that registered themselves reserve all signatures
+// that they may. A client of an operator gets its own; one more of theirs does not.
+func TestStrangersLeaveRoomForSignatures(t *testing.T) {
+	f := openID(t, oauth.ClientOptions{}, false)
+	stranger := func(i int) *oauth.Client {
+		return &oauth.Client{ID: fmt.Sprint("stranger ", i),
+			Options: oauth.ClientOptions{SelfRegistered: true}}
+	}
+	for i := range 4 {
+		defer f.FillSigner(stranger(i))()
+	}
+	before := f.Reserved()
+	if f.FillSigner(stranger(4)); f.Reserved() != before {
+		t.Error("got room for a fifth client that registered itself, want all in use")
+	}
+	if got := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.OpenID))); got.IDToken == "" {
+		t.Error("got no id_token for a client of an operator")
+	}
 }

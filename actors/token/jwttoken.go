@@ -2,6 +2,8 @@ package token
 
 import (
 	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -30,6 +32,25 @@ func (s *Service) accessClaims(m *tokenAsk) oauth.JWTAccessToken {
 		}
 	}
 	return claims
+}
+
+// jwtOverhead is at least what a JWT has besides its claims in bytes: header, signature and dots.
+const jwtOverhead = 512
+
+var errJWTTooLong = &oauth.Error{Code: oauth.InvalidTarget,
+	Description: "The resources and their scopes are too long for one access token.",
+	Hint:        "Ask for fewer resources at a time."}
+
+// fitsJWT reports whether the access token of the response can be a JWT. Its resources are known.
+func (s *Service) fitsJWT(m *tokenAsk) bool {
+	if len(m.access.Targets()) == 0 {
+		return true
+	}
+	claims := s.accessClaims(m)
+	claims.Sealed = strings.Repeat("x", oauth.MaxAccessToken)
+	text, err := json.Marshal(claims)
+	return err == nil &&
+		base64.RawURLEncoding.EncodedLen(len(text))+jwtOverhead <= oauth.MaxJWTAccessToken
 }
 
 // openJWT returns the sealed form of an access token that is a JWT of this service. id is the one

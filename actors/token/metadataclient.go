@@ -41,7 +41,8 @@ func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
 // Metadata returns the metadata of the service as JSON (RFC 8414).
 func (s *Service) Metadata() []byte {
 	return oauth.Metadata(oauth.About{Issuer: s.config.Issuer, Registration: s.TakesRegistrations(),
-		Documents: s.config.ClientMetadata, Terms: s.config.Terms, Privacy: s.config.Privacy})
+		Documents: s.config.ClientMetadata, Terms: s.config.Terms, Privacy: s.config.Privacy,
+		Languages: s.config.Languages})
 }
 
 // TakesMetadata reports whether a client_id names a client that a metadata document describes.
@@ -50,8 +51,8 @@ func (s *Service) TakesMetadata(clientID string) bool {
 }
 
 // MetadataClient returns the client that the document at a URL describes, with what operators have
-// decided of it. It need not be stored. A stored one holds for a month if its document cannot be
-// fetched. changed says that no earlier consent counts. A request for the document is charged to the
+// decided of it. It need not be stored. A stored one that a person has
+// consented to holds for a month if its document cannot be fetched. changed says that no earlier consent counts. A request for the document is charged to the
 // user. The *oauth.Error is for a page.
 func (s *Service) MetadataClient(
 	ctx context.Context, address string, userID int64, now time.Time,
@@ -64,7 +65,10 @@ func (s *Service) MetadataClient(
 		return stored, false, nil
 	}
 	charged := false
-	by := oauth.Payer{ID: "user " + strconv.FormatInt(userID, 10), Class: oauth.People}
+	by := oauth.Payer{
+		ID: "user " + strconv.FormatInt(userID, 10), Class: oauth.People,
+		Network: ratelimit.SitePrefix(audit.SourceOf(ctx).Caller),
+	}
 	by.Charge = func() error {
 		if wait := s.fetches.Take(userID, now); wait > 0 {
 			return &oauth.Error{Code: oauth.TemporarilyUnavailable, Throttled: true, RetryAfter: wait,
@@ -83,10 +87,15 @@ func (s *Service) MetadataClient(
 	if charged && (err != nil || wrong != nil) { // a server's failure keeps nobody from other applications
 		s.fetches.Forgive(userID)
 	}
+	if err != nil && stored.Holds(now) {
+		if known, failed := s.config.Tokens.HasConsent(ctx, stored.ID); failed != nil {
+			return nil, false, failed
+		} else if known {
+			return stored, false, nil
+		}
+	}
 	var fault *oauth.Error
 	switch {
-	case err != nil && stored.Holds(now):
-		return stored, false, nil
 	case errors.As(err, &fault):
 		return nil, false, fault
 	case errors.Is(err, oauth.ErrBusy):

@@ -12,22 +12,23 @@ import (
 // errUnchanged ends a change of a client's record that changes nothing.
 var errUnchanged = errors.New("nothing changes")
 
-// PutClient registers c under its id, or replaces the client with that id as
-// oauth.Client.ReplacedBy says. With dry it only checks. The errors are those of CreateClient, and
+// PutClient registers the client that d describes under its id, or replaces the one with that id.
+// With dry it only checks. The errors are those of CreateClient, and
 // oauth.ErrDeclared and oauth.ErrBusy.
 func (s *Service) PutClient(
-	ctx context.Context, c oauth.Client, dry bool, now time.Time,
+	ctx context.Context, d oauth.ClientDescription, dry bool, now time.Time,
 ) (put *oauth.Client, created bool, err error) {
-	put, created, err = s.putClient(ctx, c, dry, now)
+	put, created, err = s.putClient(ctx, d, dry, now)
 	if errors.Is(err, oauth.ErrClientIDTaken) { // by another request at the same time
-		put, created, err = s.putClient(ctx, c, dry, now)
+		put, created, err = s.putClient(ctx, d, dry, now)
 	}
 	return put, created, err
 }
 
 func (s *Service) putClient(
-	ctx context.Context, c oauth.Client, dry bool, now time.Time,
+	ctx context.Context, d oauth.ClientDescription, dry bool, now time.Time,
 ) (put *oauth.Client, created bool, err error) {
+	c := d.Client
 	old, err := s.config.Tokens.Client(ctx, c.ID)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
@@ -43,11 +44,11 @@ func (s *Service) putClient(
 		return nil, false, err
 	}
 	if dry {
-		put, err = s.checkPut(ctx, old, &c)
+		put, err = s.checkPut(ctx, old, &d)
 		return put, false, err
 	}
 	put, err = s.changeClient(ctx, c.ID, func(stored *oauth.Client) error {
-		next, err := stored.ReplacedBy(&c)
+		next, err := d.Replace(stored)
 		if err != nil {
 			return err
 		}
@@ -64,11 +65,13 @@ func (s *Service) putClient(
 }
 
 // checkPut returns the record that PutClient would store in place of old.
-func (s *Service) checkPut(ctx context.Context, old, c *oauth.Client) (*oauth.Client, error) {
+func (s *Service) checkPut(
+	ctx context.Context, old *oauth.Client, d *oauth.ClientDescription,
+) (*oauth.Client, error) {
 	if old.Options.Declared {
 		return nil, oauth.ErrDeclared
 	}
-	next, err := old.ReplacedBy(c)
+	next, err := d.Replace(old)
 	if err != nil {
 		return nil, err
 	}

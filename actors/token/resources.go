@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync/atomic"
@@ -76,8 +77,7 @@ func (s *Service) CreateResource(
 		return r, fmt.Errorf("create resource: %w", &oauth.TakenError{URI: r.URI})
 	}
 	defer s.resources.changes.Add(1)
-	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceCreated, Target: r.URI,
-		Data: audit.Data{audit.After: recorded(&r)}})
+	ctx = ofResource(ctx, nil, &r)
 	if err := s.config.Tokens.CreateResource(ctx, &r); err != nil {
 		return r, fmt.Errorf("create resource: %w", err)
 	}
@@ -112,18 +112,31 @@ func (s *Service) PutResource(
 		return *next, false, nil
 	}
 	defer s.resources.changes.Add(1)
-	ctx = ofResourceChange(ctx, &old, next)
+	ctx = ofResource(ctx, &old, next)
 	if err := s.config.Tokens.ReplaceResource(ctx, &old, next); err != nil {
 		return r, false, fmt.Errorf("replace resource: %w", err)
 	}
 	return *next, false, nil
 }
 
-// ofResourceChange returns a context whose next write records that old is replaced by next.
-func ofResourceChange(ctx context.Context, old, next *oauth.Resource) context.Context {
-	return audit.With(ctx, audit.Event{Action: audit.ResourceChanged, Target: next.URI,
-		Details: []string{"scopes"}, Data: audit.Data{audit.Before: recorded(old),
-			audit.After: recorded(next)}})
+// ofResource returns a context whose next write records that next replaces old. Either may be nil:
+// a resource comes, or goes.
+func ofResource(ctx context.Context, old, next *oauth.Resource) context.Context {
+	e := audit.Event{Action: audit.ResourceChanged, Data: audit.Data{}}
+	if old != nil {
+		e.Target, e.Data[audit.Before] = old.URI, recorded(old)
+	} else {
+		e.Action = audit.ResourceCreated
+	}
+	if next != nil {
+		e.Target, e.Data[audit.After] = next.URI, recorded(next)
+	} else {
+		e.Action = audit.ResourceDeleted
+	}
+	if e.Action == audit.ResourceChanged {
+		e.Details = []string{"scopes"}
+	}
+	return audit.With(ctx, e)
 }
 
 // recorded returns what the audit trail says of a resource.
@@ -135,6 +148,12 @@ func recorded(r *oauth.Resource) audit.Data {
 	if len(r.Texts) > 0 {
 		data["scope_texts"] = r.Texts
 	}
+	if r.Set != "" {
+		data["set"] = r.Set
+	}
+	if r.Declared {
+		data["declared"] = true
+	}
 	return data
 }
 
@@ -145,30 +164,73 @@ func (s *Service) DeleteResource(ctx context.Context, r oauth.Resource) error {
 		return oauth.ErrDeclared
 	}
 	defer s.resources.changes.Add(1)
-	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceDeleted, Target: r.URI,
-		Data: audit.Data{audit.Before: recorded(&r)}})
+	ctx = ofResource(ctx, &r, nil)
 	if err := s.config.Tokens.DeleteResource(ctx, r.Number); err != nil {
 		return fmt.Errorf("delete resource: %w", err)
 	}
 	return nil
 }
 
-// Declare makes clients and resources what the server's own files say, at once in this process. The
-// errors are those of oauth.Store.Declare.
+// Declare makes clients and resources what the server's own files say, at once in this process, and
+// in all nodes if clients change. The errors are those of oauth.Store.Declare.
 func (s *Service) Declare(
 	ctx context.Context, sets []*oauth.DeclaredSet,
 ) ([]oauth.Declared, error) {
-	done, err := s.config.Tokens.Declare(ctx, sets)
+	for _, set := range sets {
+		for _, c := range set.Clients {
+			if err := s.checkDeclaredKeys(ctx, set, c); err != nil {
+				return nil, fmt.Errorf("declare: %w", err)
+			}
+		}
+	}
+	done, err := s.config.Tokens.Declare(ctx, sets,
+		oauth.DeclareRecords{Client: ofDeclaredClient, Resource: ofResource})
 	s.resources.changes.Add(1)
+	changed := false
 	for _, d := range done {
 		for _, id := range d.Clients {
 			s.clients.change(id)
+			changed = true
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("declare: %w", err)
 	}
+	if !changed { // a node that starts does not wait for others that do
+		return done, nil
+	}
 	return done, s.confirm()
+}
+
+// checkDeclaredKeys returns a *oauth.DeclareError if the keys of c can never be fetched. A client
+// that has these keys already is not checked again.
+func (s *Service) checkDeclaredKeys(
+	ctx context.Context, set *oauth.DeclaredSet, c *oauth.Client,
+) error {
+	source := keySourceOf(&c.Options)
+	if source.url == "" && source.federated.Issuer == "" {
+		return nil
+	}
+	known, err := s.config.Tokens.Client(ctx, c.ID)
+	switch {
+	case err == nil && keySourceOf(&known.Options) == source:
+		return nil
+	case err != nil && !errors.Is(err, oauth.ErrNotFound):
+		return err
+	}
+	if err := s.checkKeysURL(ctx, c); err != nil {
+		return &oauth.DeclareError{Set: set.Name, Message: "client " + c.ID + ": " + err.Error()}
+	}
+	return nil
+}
+
+// ofDeclaredClient returns a context with the events of a client that files declare. old is nil for
+// a new one.
+func ofDeclaredClient(ctx context.Context, old, next *oauth.Client) context.Context {
+	if old == nil {
+		return ofWholeClient(ctx, audit.ClientCreated, audit.After, next)
+	}
+	return ofClientChange(ctx, old, next)
 }
 
 // narrow returns the targets of the access token for a grant, or sets m.fault. names are the scopes

@@ -57,6 +57,7 @@ type Config struct {
 	Issuer string
 	// Terms and Privacy are URLs of pages for people; optional.
 	Terms, Privacy string
+	Languages      []string // of pages (BCP 47); optional
 	// ClientMetadata accepts a client_id that is the URL of a metadata document; optional.
 	ClientMetadata bool
 	// RedirectSchemes are private-use schemes without a dot that clients which register or describe
@@ -115,7 +116,7 @@ type Service struct {
 	started      time.Time
 	metrics      *metrics
 	keys         keyring
-	signer       signer
+	signer       *signer
 	spawner      *mailbox.Spawner
 	clients      records[string, oauth.Client]
 	users        records[int64, user]

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,47 +15,54 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// signQueue is the room for signatures for each processor: those that are reserved, waited for or
-// computed. A signature by RS256 takes a millisecond of a processor. So the last one in a full
-// queue waits for a quarter of a second, or for two while this process has an eighth of them.
+// signQueue is the room of a class for signatures for each processor: those that are reserved, waited
+// for or computed. A signature by RS256 takes a millisecond of a processor. So the last one in a full
+// queue waits for a quarter of a second, or for two while this process has an eighth of them; for
+// twice as long if both classes are full.
 const signQueue = 256
 
-// signer bounds how many signatures are computed at once, and how many wait for it. Its methods may
-// be called by many goroutines.
+// signer bounds how many signatures are computed at once, and how many wait for it. Room is reserved
+// before anything is taken, so nobody loses it later. Clients of operators have room and turns of
+// their own (payerOfClient). Its methods may be called by many goroutines.
 type signer struct {
-	computing chan struct{}      // holds a token for each signature that is being computed
-	reserved  fair.Slots[string] // by client; "" = for no client
+	turns *fair.Turns
+	rooms [2]fair.Slots[string] // by class and client; "" = for no client
 }
 
-// newSigner returns a signer. One client gets a quarter of the room, so that it leaves some to the
-// others.
-func newSigner() signer {
+// newSigner returns a signer. One client gets a quarter of the room of its class, so that it leaves
+// some to the others.
+func newSigner() *signer {
 	processors := runtime.GOMAXPROCS(0)
-	return signer{computing: make(chan struct{}, processors),
-		reserved: fair.Slots[string]{Total: signQueue * processors, Share: signQueue * processors / 4}}
+	room := signQueue * processors
+	s := &signer{turns: fair.NewTurns(processors, fair.Class{Waiting: room},
+		fair.Class{Waiting: room})}
+	for class := range s.rooms {
+		s.rooms[class].Total, s.rooms[class].Share = room, room/4
+	}
+	return s
 }
 
 // signature is the room for one signature and its key. It must be released once.
 type signature struct {
 	service *Service
-	client  string
+	by      fair.Payer
 	key     *signingKey
 }
 
-// reserve takes room for a signature for a client, so that it cannot be refused later. alg is one
-// of oauth.IDTokenAlgs; nil = there is no room. It does not block.
-func (s *Service) reserve(client, alg string, now time.Time) *signature {
-	if !s.signer.reserved.Take(1, client) {
+// reserve takes room for a signature, so that it cannot be refused later. alg is one of
+// oauth.IDTokenAlgs; nil = there is no room. It does not block.
+func (s *Service) reserve(by fair.Payer, alg string, now time.Time) *signature {
+	if !s.signer.rooms[by.Class].Take(1, by.Key) {
 		s.metrics.signaturesRefused.Inc()
 		return nil
 	}
-	return &signature{service: s, client: client, key: s.keys.signing(purposeOf(alg), now)}
+	return &signature{service: s, by: by, key: s.keys.signing(purposeOf(alg), now)}
 }
 
 // release gives back the room. A nil signature has none.
 func (g *signature) release() {
 	if g != nil {
-		g.service.signer.reserved.Give(1, g.client)
+		g.service.signer.rooms[g.by.Class].Give(1, g.by.Key)
 	}
 }
 
@@ -64,8 +72,11 @@ func (g *signature) sign(typ string, claims any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode claims: %w", err)
 	}
-	g.service.signer.computing <- struct{}{}
-	defer func() { <-g.service.signer.computing }()
+	turns := g.service.signer.turns
+	if err := turns.Enter(context.Background(), g.by); err != nil { // as many may wait as have room
+		return "", fmt.Errorf("sign %s: %w", typ, err)
+	}
+	defer turns.Leave(g.by)
 	began := time.Now()
 	jwt, err := g.key.sign(typ, payload)
 	if err != nil {
@@ -85,7 +96,7 @@ func (s *Service) Sign(alg, typ string, claims any) (string, error) {
 	if purposeOf(alg) == "" {
 		return "", fmt.Errorf("sign: %q is no algorithm of ours", alg)
 	}
-	room := s.reserve("", alg, time.Now())
+	room := s.reserve(fair.Payer{}, alg, time.Now())
 	if room == nil {
 		return "", errUnavailable
 	}

@@ -58,7 +58,7 @@ func (c *applyCommand) Run(p *program) error {
 	if c.File == "" {
 		return usagef("--file: must be given: a file, a folder, or - for stdin")
 	}
-	sets, err := ascode.Read(c.File, p.stdin, p.environment.get)
+	sets, err := ascode.Read(c.File, p.stdin, p.secretsOfClients())
 	if err != nil {
 		return usagef("--file: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/loadtest/lab"
 )
@@ -45,6 +46,18 @@ func (b *browser) authorize() string { return "/oauth/authorize?" + b.query.Enco
 func (b *browser) signIn(t *testing.T, base string) *lab.Page {
 	t.Helper()
 	return b.send(t, base, b.open(t, base, b.authorize()), "email", person, "password", password)
+}
+
+// signInPatiently is signIn, again and again while the server is busy: passwords of many sign-ins
+// cost more time on a slow machine than one address gets.
+func (b *browser) signInPatiently(t *testing.T, base string) *lab.Page {
+	t.Helper()
+	for {
+		if page := b.signIn(t, base); page.Status != http.StatusServiceUnavailable {
+			return page
+		}
+		<-time.After(time.Second)
+	}
 }
 
 // consent allows the client what it requests.

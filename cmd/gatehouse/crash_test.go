@@ -22,7 +22,8 @@ var databases = map[string]func(*testing.T) string{
 
 // TestCrash kills a server under load at a random moment and starts another on its database. All
 // acknowledged writes are there, nothing is granted twice, clients are told of each session that
-// has ended, people hear of each new number, and the audit trail has an event for each change: after every crash, and at the end.
+// has ended, people hear of each change of their credentials, and the audit trail has an event for
+// each change: after every crash, and at the end.
 func TestCrash(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, url := range databases {

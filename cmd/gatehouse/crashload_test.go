@@ -35,15 +35,15 @@ type ledger struct {
 	codes    map[string]fate  // whether they were redeemed
 	users    map[string]int64 // ids by phone number; 0 = unsure
 	families []*family
-	// addresses are the former and the new number of users, whose change may have been cut off.
-	addresses map[int64][2]string
+	// changes are those of users' credentials, which may have been cut off after any of them.
+	changes map[int64][]userChange
 
 	usedUnseen int // codes that were redeemed although the response was lost
 }
 
 func newLedger() *ledger {
 	return &ledger{tokens: map[string]fate{}, codes: map[string]fate{}, users: map[string]int64{},
-		addresses: map[int64][2]string{}}
+		changes: map[int64][]userChange{}}
 }
 
 // note changes the ledger.
@@ -69,9 +69,9 @@ func (l *ledger) String() string {
 	for _, id := range l.users {
 		users += min(1, int(id))
 	}
-	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed), %d of devices; %d families; %d users, %d unsure; %d changes of numbers",
+	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed), %d of devices; %d families; %d users, %d unsure; %d users changed",
 		len(l.tokens), tokens[done], tokens[unsure], len(l.codes), codes[done], codes[unsure],
-		l.usedUnseen, devices, len(l.families), users, len(l.users)-users, len(l.addresses))
+		l.usedUnseen, devices, len(l.families), users, len(l.users)-users, len(l.changes))
 }
 
 // errUnexpected is a response that a healthy server does not send. It is reported already.
@@ -81,7 +81,7 @@ var errUnexpected = errors.New("unexpected answer")
 func (s *fixture) load(t *testing.T, l *ledger) (wait func()) {
 	var workers sync.WaitGroup
 	for _, work := range []func(*ledger) error{s.issueAndRevoke, s.redeemAndRotate,
-		s.redeemAndRotate, s.leaveCode, s.connectDevice, s.addUser, s.changeAddress} {
+		s.redeemAndRotate, s.leaveCode, s.connectDevice, s.addUser, s.changeUser} {
 		for range 6 {
 			workers.Go(func() {
 				for {

@@ -85,9 +85,17 @@ func (s *fixture) prepareListeners(t *testing.T) {
 			t.Fatalf("got %d %s and error %v, want a client", status, body, err)
 		}
 		s.listeners[client.ClientID] = l
+		// A change that servers count, however little happens before they are killed.
+		status, body, err = s.manage(http.MethodPost, "/clients/"+client.ClientID+"/disable", nil)
+		if err == nil && status == http.StatusOK {
+			status, body, err = s.manage(http.MethodPost, "/clients/"+client.ClientID+"/enable", nil)
+		}
+		if err != nil || status != http.StatusOK {
+			t.Fatalf("got %d %s and error %v, want the client enabled again", status, body, err)
+		}
 		b := newBrowser(t, client.ClientID)
 		b.query.Set("scope", "openid")
-		b.consent(t, s.base, b.signIn(t, s.base))
+		b.consent(t, s.base, b.signInPatiently(t, s.base))
 	}
 }
 
@@ -106,7 +114,7 @@ func (s *fixture) newVisits(t *testing.T) {
 		for id, l := range s.listeners {
 			v.query.Set("client_id", id)
 			if v.hint == "" {
-				v.signIn(t, s.base)
+				v.signInPatiently(t, s.base)
 			}
 			code, err := v.code(s.base)
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // declaredSets reads the files of --declare.
 func (p *program) declaredSets(dir string) (all []*oauth.DeclaredSet, err error) {
-	sets, err := ascode.Read(dir, p.stdin, p.environment.get)
+	sets, err := ascode.Read(dir, p.stdin, p.secretsOfClients())
 	if err != nil {
 		return nil, err
 	}

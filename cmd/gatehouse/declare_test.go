@@ -76,6 +76,7 @@ func declare(t *testing.T, database string) {
 	second := "revision: 2\nclients: [" + shop + "]\n"
 	reload(second, `"msg":"declared","set":"default","revision":2,"clients_changed":1`)
 	wantRun(t, env, 0, []string{`"disabled": true`}, "client", "show", "wiki", "--json")
+	wantRun(t, env, 0, []string{"client_disabled", `"declared":true`}, "audit", "--client", "wiki", "--json")
 	if got := number(); strings.Contains(got, "notes.example") {
 		t.Errorf("got the resource that is gone:\n%s", got)
 	}
@@ -89,10 +90,73 @@ func declare(t *testing.T, database string) {
 		t.Errorf("got resources\n%swant\n%s", got, before)
 	}
 	reload("revision: 5\nclients: [{client_id: "+s.operator.ClientID+", name: Mine, operator: true, secrets: [{env: SHOP_SECRET}]}]\n",
-		"the admin API or another set has made it")
+		"the admin API has made it")
+	reload("revision: 6\nclients: ["+shop+", {client_id: keys, name: Keys, jwks_uri: 'https://10.0.0.1/k', redirect_uris: ['https://k.example/']}]\n",
+		"10.0.0.1 has no public address")
+	reload(second[:len("revision: ")]+"7"+second[len("revision: 2"):], `"revision":7,"clients_changed":1`)
+	wantRun(t, env, 0, nil, "client", "delete", "wiki") // its files have it no more
 	works(200)
 	s.server.stop(t)
-	put("revision: 4\nclients: []\n")
+	put("revision: 7\nclients: []\n")
 	wantRun(t, s.env, 2, []string{"raise revision"}, append([]string{"serve", "--roles=identity", "--declare", file},
 		anyPorts...)...)
+}
+
+// TestDeclareFolders: sets hand a client to each other, and names and order of files do not matter.
+// Two nodes that start at once with other revisions end with the higher one.
+func TestDeclareFolders(t *testing.T) {
+	t.Parallel()
+	secret := strings.TrimSpace(runOnce(t, nil, "secret").stdout)
+	folder := func(files map[string]string) string {
+		dir := t.TempDir()
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	client := func(id string) string {
+		return "{client_id: " + id + ", name: " + id + ", grants: [client_credentials], scopes: [], secrets: [{file: secret}]}"
+	}
+	set := func(name, revision string, clients ...string) string {
+		return "set: " + name + "\nrevision: " + revision + "\nclients: [" + strings.Join(clients, ", ") + "]\n"
+	}
+	// The secret is a credential of a systemd service.
+	env := append(databaseEnv(t, pgtest.Start(t)),
+		"CREDENTIALS_DIRECTORY="+folder(map[string]string{"secret": secret + "\n"}))
+	s := &fixture{env: env, http: newClient(t, "")}
+	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
+	serve := func(files map[string]string) {
+		t.Helper()
+		s.flags = []string{"--declare", folder(files)}
+		s.serve(t)
+	}
+	works := func(id string) {
+		t.Helper()
+		if got := tokenStatus(t, s.base, id, secret); got != 200 {
+			t.Errorf("got %d for the client %s, want 200", got, id)
+		}
+	}
+	serve(map[string]string{"1.yaml": set("a", "1", client("one"), client("two")), "2.yaml": set("b", "1", client("three"))})
+	works("one")
+	serve(map[string]string{"x.yaml": set("b", "1", client("three")), "y.yaml": set("a", "1", client("two")),
+		"z.yaml": set("a", "1", client("one"))})
+	serve(map[string]string{"1.yaml": set("a", "2", client("one")), "2.yaml": set("b", "2", client("three"), client("two"))})
+	works("two")
+	wantRun(t, s.operatorEnv(), 0, []string{`"set": "b"`, `"disabled": false`}, "client", "show", "two", "--json")
+
+	var both [2]*process
+	for i, revision := range []string{"3", "4"} {
+		both[i] = start(t, s.env, append([]string{"serve", "--declare", folder(map[string]string{
+			"1.yaml": set("a", revision, client("one"), client("only-in-"+revision))})}, anyPorts...)...)
+	}
+	for _, p := range both {
+		p.stderr.await(t, `"msg":"serving"`)
+	}
+	wantRun(t, s.operatorEnv(), 0, []string{`"disabled": false`}, "client", "show", "only-in-4", "--json")
+	if got := runOnce(t, s.operatorEnv(), "client", "show", "only-in-3", "--json"); got.code == 0 &&
+		!strings.Contains(got.stdout, `"disabled": true`) {
+		t.Errorf("got %s, want the client of the lower revision missing or disabled", got.stdout)
+	}
 }

@@ -7,8 +7,10 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/text/language"
 
 	"gatehouse/actors/brand"
+	"gatehouse/actors/texts"
 )
 
 // faceSettings say what people see on pages and in messages.
@@ -20,6 +22,41 @@ type faceSettings struct {
 	SupportURL      supportLink  `name:"support-url" variable:"GATEHOUSE_SUPPORT_URL" group:"face" placeholder:"URL" help:"Where people get help: https or mailto (default: nowhere)."`
 	TermsURL        pageLink     `name:"terms-url" variable:"GATEHOUSE_TERMS_URL" group:"face" placeholder:"URL" help:"Page with the terms of service, https (default: none)."`
 	PrivacyURL      pageLink     `name:"privacy-url" variable:"GATEHOUSE_PRIVACY_URL" group:"face" placeholder:"URL" help:"Page about privacy, https (default: none)."`
+	Language        languageTag  `name:"language" variable:"GATEHOUSE_LANGUAGE" default:"en" group:"face" placeholder:"TAG" help:"Language of pages and messages for people whose own is not known (${default})."`
+	Languages       languageDir  `name:"languages" variable:"GATEHOUSE_LANGUAGES" group:"face" placeholder:"DIR" help:"Folder of files such as de.toml that add or replace texts (default: none)."`
+	LanguagesDraft  toggle       `name:"languages-draft" variable:"GATEHOUSE_LANGUAGES_DRAFT" default:"false" group:"face" help:"Whether to offer Arabic and Japanese too, which are drafts (${default})."`
+}
+
+// languageTag is the tag of a language.
+type languageTag string
+
+func parseLanguageTag(text string, _ *kong.Tag) (languageTag, error) {
+	if tag, err := language.Parse(text); err != nil || tag.String() != text {
+		return "", errors.New("must be a language such as de or pt-BR")
+	}
+	return languageTag(text), nil
+}
+
+// languageDir is a folder with catalogues.
+type languageDir string
+
+func parseLanguageDir(text string, _ *kong.Tag) (languageDir, error) {
+	if text == "" {
+		return "", nil
+	}
+	// Drafts may be replaced too. Whether the default language is there is for Validate.
+	_, err := texts.Load(texts.Options{Drafts: true, Dir: os.DirFS(text)})
+	return languageDir(text), err
+}
+
+// languages returns the languages of pages and messages. The error is about Language: Languages was
+// read before.
+func (s *faceSettings) languages() (*texts.Set, error) {
+	o := texts.Options{Initial: string(s.Language), Drafts: bool(s.LanguagesDraft)}
+	if s.Languages != "" {
+		o.Dir = os.DirFS(string(s.Languages))
+	}
+	return texts.Load(o)
 }
 
 func (s *faceSettings) brand() brand.Brand {

@@ -159,9 +159,10 @@ func (*keysDrop) Help() string {
 	return "A backup does not know what was revoked after it was made. Run this on a database that " +
 		"was restored, before the server starts: it makes a new key for access tokens and forgets " +
 		"all others, so every access token ends. The keys that sign id_tokens are made anew too, and " +
-		"no id that a user got after the backup is given again. Refresh tokens, codes and sessions " +
-		"are as the backup has them. It works on the database itself. On SQLite it is refused while a server " +
-		"has the database open.\n\n" +
+		"no id that a user got after the backup is given again. Links of notices and codes that wait " +
+		"to be entered are deleted. Refresh tokens, authorization codes and sessions are as the backup " +
+		"has them. It works on the database itself. On SQLite it is refused while a server has the " +
+		"database open.\n\n" +
 		"Example:\n\n    gatehouse keys drop --database-url sqlite:gatehouse.db"
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -562,7 +563,7 @@ func (j *lookupJob) apiKey() (string, error) {
 	case key != "":
 		return "", usagef("give either the API key or the file with it, not both")
 	}
-	key, err := readSecret(file, env[credentialsFolder])
+	key, err := readSecret(file, "", env[credentialsFolder])
 	if err != nil {
 		return "", usagef("--api-key-file %q: %v", file, err)
 	}
@@ -578,13 +579,16 @@ func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, erro
 		"--output": j.Output, "--column": strings.Join(j.Columns, "\n"), "--field": j.Field,
 		"--no-header": strconv.FormatBool(j.NoHeader), "--extract": strconv.FormatBool(j.Extract),
 		"--keep-lines": strconv.FormatBool(j.KeepLines), "--delimiter": j.Delimiter,
-		"--csv-safe": strconv.FormatBool(j.CSVSafe), "--mmdb-map": j.MMDBMap.path,
-		"--mmdb-language": string(j.Language),
-		"--fields":        strings.Join(j.Fields, ","), "--format": format,
+		"--csv-safe": strconv.FormatBool(j.CSVSafe), "--mmdb-language": string(j.Language),
+		"--fields": strings.Join(j.Fields, ","), "--format": format,
 	}
 	data := "a server"
 	if files, ok := config.Source.(*bulk.Files); ok {
 		data = files.Data()
+	}
+	if j.MMDBMap.mapping != nil { // the file may be edited
+		sum := sha256.Sum256([]byte(j.MMDBMap.mapping.String()))
+		data += fmt.Sprintf(", mapped as %x", sum[:8])
 	}
 	state, err := bulk.OpenState(j.Resume, command, data, j.NewData, j.output.(*os.File))
 	if err != nil {

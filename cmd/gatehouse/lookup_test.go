@@ -437,6 +437,9 @@ func TestLookupResumeRefusesChanges(t *testing.T) {
 		"another database": {rows, func(t *testing.T, _, _, database, _ string) {
 			mmdbtest.WriteCity(t, database, map[string]geo.Location{"8.8.8.0/24": {City: "Elsewhere"}})
 		}, "--allow-new-data"},
+		"an edited mapping": {rows, func(t *testing.T, _, _, database, _ string) {
+			overwrite(t, database+".yaml", -1, ".names.de\n")
+		}, "--allow-new-data"},
 		"a state in use": {rows, func(t *testing.T, _, _, _, state string) {
 			f, err := os.Open(state)
 			if err != nil {
@@ -451,11 +454,13 @@ func TestLookupResumeRefusesChanges(t *testing.T) {
 		dir := t.TempDir()
 		database, _ := lookupFiles(t, 0)
 		input, out, state := filepath.Join(dir, "in"), filepath.Join(dir, "out"), filepath.Join(dir, "state")
-		if err := os.WriteFile(input, []byte(c.input), 0o600); err != nil {
+		mapping := database + ".yaml"
+		if err := errors.Join(os.WriteFile(input, []byte(c.input), 0o600),
+			os.WriteFile(mapping, []byte("region_name: x\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		args := []string{"lookup", "--mmdb", database, "--file", input, "--fields", "city", "--format", "csv",
-			"--output", out, "--resume", state}
+		args := []string{"lookup", "--mmdb", database, "--mmdb-map", mapping, "--file", input, "--fields", "city",
+			"--format", "csv", "--output", out, "--resume", state}
 		if got := runOnce(t, nil, args...); got.code != exitDone {
 			t.Fatalf("%s: got %+v, want code 0", name, got)
 		}

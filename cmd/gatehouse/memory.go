@@ -10,14 +10,19 @@ import (
 )
 
 // fitMemory tells the garbage collector the memory limit of the container that the process runs in,
-// so that it collects before the kernel ends the process. GOMEMLIMIT comes first.
-func fitMemory(log *slog.Logger) {
+// so that it collects before the kernel ends the process. GOMEMLIMIT comes first. The server reads
+// the limit when it is made. What fitMemory returns logs what it did.
+func fitMemory() (report func(*slog.Logger)) {
 	if os.Getenv("GOMEMLIMIT") != "" {
-		return
+		return func(*slog.Logger) {}
 	}
 	limit, err := memlimit.FromCgroup()
-	if share := memoryShare(limit, err); share > 0 {
-		debug.SetMemoryLimit(share)
+	share := memoryShare(limit, err)
+	if share == 0 {
+		return func(*slog.Logger) {}
+	}
+	debug.SetMemoryLimit(share)
+	return func(log *slog.Logger) {
 		log.Info("the garbage collector keeps to the memory limit of the container",
 			"limit_bytes", limit, "heap_bytes", share)
 	}

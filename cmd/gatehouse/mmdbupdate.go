@@ -52,7 +52,7 @@ func parseUpdateSettings(text string, _ *kong.Tag) (updateSettings, error) {
 	return updateSettings{text, &config}, err
 }
 
-func readUpdateSecret(path string) (string, error) { return readSecret(path, "") }
+func readUpdateSecret(path string) (string, error) { return readSecret(path, "", "") }
 
 // updated is a result as --json prints it.
 type updated struct {
@@ -72,7 +72,7 @@ func (c *mmdbUpdate) Run(p *program) error {
 	case err != nil:
 		return usagef("%v", err)
 	}
-	results, err := update.New(config, nil).Run(p.ctx, c.Force)
+	results, err := update.New(config).Run(p.ctx, c.Force)
 	all, bad := []updated{}, 0
 	for _, r := range results {
 		one := updated{File: r.File, Outcome: r.Outcome}

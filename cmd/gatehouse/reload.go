@@ -11,8 +11,8 @@ import (
 )
 
 // reloader returns a function that reads the settings file, the certificates, the API keys of
-// lookups and the files in the folder declare again. The log level changes at once. The function logs which other settings have changed,
-// which need a restart.
+// lookups and the files in the folder declare again. The log level changes at once. The function
+// logs which other settings have changed, which need a restart.
 func (p *program) reloader(s *stack.Stack, declare string) (reload func(), err error) {
 	before, _, err := p.values()
 	if err != nil {

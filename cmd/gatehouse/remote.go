@@ -209,8 +209,8 @@ func (r *remote) callOnce(method, path string, body any) (json.RawMessage, error
 	if err := r.authenticate(); err != nil {
 		return nil, err
 	}
-	var payload []byte
-	if body != nil {
+	payload, written := body.(json.RawMessage) // as it is
+	if body != nil && !written {
 		var err error
 		if payload, err = json.Marshal(body); err != nil {
 			return nil, fmt.Errorf("write request: %w", err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"gatehouse/cmd/gatehouse/ascode"
 )
 
 // secretFile names a file with the value of another setting, whose name is that of this one without
@@ -56,7 +58,7 @@ func (r *resolver) secret(name string, direct origin, given bool) (string, error
 	case given && from.rank() < direct.rank():
 		return "", nil
 	}
-	value, err := readSecret(path, r.environment[credentialsFolder])
+	value, err := readSecret(path, "", r.environment[credentialsFolder])
 	if err != nil {
 		return "", refuse(file, path, "%v", err)
 	}
@@ -64,12 +66,16 @@ func (r *resolver) secret(name string, direct origin, given bool) (string, error
 	return value, nil
 }
 
-// readSecret returns the content of a file without the end of its line.
-func readSecret(path, credentials string) (string, error) {
-	if credentials != "" && filepath.Base(path) == path {
-		if inside := filepath.Join(credentials, path); isFile(inside) {
-			path = inside
-		}
+// readSecret returns the content of a file without the end of its line. A name without a folder is
+// one of the credentials, if it is there. Another relative path is one in folder; "" = the current
+// one.
+func readSecret(path, folder, credentials string) (string, error) {
+	inside := filepath.Join(credentials, path)
+	switch {
+	case credentials != "" && filepath.Base(path) == path && isFile(inside):
+		path = inside
+	case !filepath.IsAbs(path):
+		path = filepath.Join(folder, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -87,6 +93,13 @@ func readSecret(path, credentials string) (string, error) {
 		return "", errors.New("must be a file that is not empty")
 	}
 	return value, nil
+}
+
+// secretsOfClients returns where files of clients have secrets from.
+func (p *program) secretsOfClients() ascode.Secrets {
+	return ascode.Secrets{Env: p.environment.get, File: func(path, folder string) (string, error) {
+		return readSecret(path, folder, p.credentials())
+	}}
 }
 
 func isFile(path string) bool {

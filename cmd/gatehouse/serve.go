@@ -44,12 +44,13 @@ func (p *program) serve(
 	c.Log = p.stderr
 	arrived, end := hangups() // from here on: a start may take a while
 	defer end()
+	report := fitMemory()
 	s, err := stack.Start(p.ctx, c)
 	if err != nil {
 		return p.startError(err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	fitMemory(s.Logger)
+	report(s.Logger)
 	if declare != "" {
 		if err := p.declare(p.ctx, s, declare); err != nil {
 			return err

@@ -234,6 +234,9 @@ func (s *serviceSettings) Validate() error {
 
 // Validate returns an error about the first settings that do not go together.
 func (s *settings) Validate() error {
+	if _, err := s.languages(); err != nil {
+		return refuse("language", s.Language, "%v", err)
+	}
 	switch {
 	case s.RefreshFamilyTTL.Duration < s.RefreshTokenTTL.Duration:
 		return refuse("refresh-family-ttl", s.RefreshFamilyTTL,
@@ -367,6 +370,7 @@ func (s *serviceSettings) complete(p *program) {
 func (s *serviceSettings) stack(p *program) stack.Config {
 	keyFiles := s.files(p)
 	s.complete(p)
+	languages, _ := s.languages() // Validate has tried it
 	c := stack.Config{
 		Version: buildVersion(),
 		Listen:  string(s.Listen), AdminListen: string(s.AdminListen), Issuer: string(s.BaseURL),
@@ -380,7 +384,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		AdminClientCA: s.AdminClientCA, MetricsToken: string(s.MetricsToken),
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
-		Cluster: s.cluster(), Brand: s.brand(),
+		Cluster: s.cluster(), Brand: s.brand(), Languages: languages,
 	}
 	if slices.Contains(s.Roles, "geo") {
 		c.Lookups = s.lookups()

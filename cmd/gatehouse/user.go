@@ -21,6 +21,8 @@ type userCommand struct {
 	RevokeTokens  idCommand         `cmd:"" help:"Revoke all tokens of a user."`
 	Sessions      userSessions      `cmd:"" help:"List the sessions of a user."`
 	EndSession    userEndSession    `cmd:"" help:"End a session of a user."`
+	Import        userImport        `cmd:"" help:"Create the users that a file describes."`
+	Export        userExport        `cmd:"" help:"Print all users as such a file."`
 }
 
 func newUserCommand() userCommand {

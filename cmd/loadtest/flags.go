@@ -38,6 +38,10 @@ func (c *runCommand) applies(scenario loadtest.Scenario, j *job, given map[strin
 		return usagef("--keys and --queries: choose one of them")
 	case given["people"] && given["tokens"] && scenario.Name == "profile":
 		return usagef("--people and --tokens: choose one of them")
+	case given["metrics-authorization"] && c.MetricsURL == "":
+		return usagef("--metrics-authorization: is of use with --metrics-url only")
+	case given["agent-token"] && c.Agents == nil:
+		return usagef("--agent-token: is of use with --agents only")
 	case given["duration"] && c.Rate != "" &&
 		strings.Count(c.Rate, ":") == 1+strings.Count(c.Rate, ","):
 		return usagef("--duration: the stages of --rate say how long they are")

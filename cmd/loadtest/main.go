@@ -24,7 +24,7 @@ const (
 	exitDone        = 0
 	exitCrossed     = 1 // a threshold was crossed, a check failed, or there was no run
 	exitUsage       = 2 // a wrong flag or argument: nothing was started
-	exitInvalid     = 3 // the schedule was not kept: the figures are of another load than requested
+	exitInvalid     = 3 // the schedule was not kept, or an agent lost: it was another load
 	exitInterrupted = 4 // SIGINT or SIGTERM ended the run: the reports are of the part before
 )
 
@@ -44,6 +44,7 @@ func main() {
 type commands struct {
 	Run     runCommand       `cmd:"" help:"Run one scenario."`
 	Round   roundCommand     `cmd:"" help:"Run every scenario for a short time against its own gatehouse, with thresholds."`
+	Agent   agentCommand     `cmd:"" help:"Send parts of the load of loadtest run --agents from this machine."`
 	List    listCommand      `cmd:"" help:"List the scenarios."`
 	Schema  schemaCommand    `cmd:"" help:"Print the JSON Schema of a scenario in a file."`
 	Version versionCommand   `cmd:"" help:"Print the version."`
@@ -76,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description("loadtest sends a gatehouse the requests of its users, at a rate (open model) or by "+
 			"a number of users (closed model), and reports how long the responses took.\n\n"+
 			"Example:\n\n    loadtest run lookup-hot --rate 5000 --duration 30s --html report.html --expect 'lookup p99<10ms' --expect 'errors<0.1%'\n\n"+
-			"Exit codes: 0 done, 1 a threshold was crossed or the run failed, 2 wrong usage, 3 the schedule was not kept, 4 interrupted."),
+			"Exit codes: 0 done, 1 a threshold was crossed or the run failed, 2 wrong usage, 3 the schedule was not kept or an agent was lost, 4 interrupted."),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }), kong.Bind(p),
 		kong.Vars{"version": "loadtest " + version},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -86,6 +87,54 @@ teardown:
 	if err != nil || strings.Contains(string(report)+stdout, "s3cret") ||
 		strings.Contains(string(report), `"key"`) {
 		t.Errorf("got %v, %s, want no secrets in reports", err, report)
+	}
+}
+
+// TestDeadServerKeepsTheReport has a server that ends with the tenth hit. The report shows what
+// came before and the refusals after it, and that teardown failed, each step of it.
+func TestDeadServerKeepsTheReport(t *testing.T) {
+	var hits atomic.Int64
+	var server *httptest.Server
+	die := sync.OnceFunc(func() {
+		server.Listener.Close()
+		server.CloseClientConnections()
+	})
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hit" && hits.Add(1) > 10 {
+			die()
+		}
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "d.csv"), "id\n1\n2\n")
+	file := write(t, filepath.Join(dir, "own.yaml"), `
+data: {file: d.csv}
+thresholds: ["errors<10%"]
+setup: [{name: before, path: /}]
+steps: [{name: one, path: /hit}]
+teardown:
+  - {name: rows, each_row: true, path: "/${id}"}
+  - {name: end, path: /end}
+`)
+	report := filepath.Join(dir, "r.json")
+	code, stdout, stderr := command(t, "run", file, "--target", server.URL, "--rate", unhurried,
+		"--connections", "1", "--json", report)
+	text, err := os.ReadFile(report)
+	if code != exitCrossed || err != nil {
+		t.Fatalf("got %d, %v, %s%s, want %d and a report", code, err, stdout, stderr, exitCrossed)
+	}
+	for _, want := range []string{`"attempts": 20`, `"responses": 10`, `"connection refused": 9`,
+		`"what": "teardown succeeds"`,
+		`"seen": "teardown: rows: connection `, `; end: connection refused"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+	for _, want := range []string{"CROSSED errors<10%: 50% (10 of 20)",
+		"CROSSED teardown succeeds: teardown: rows"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("got %s, want %s", stdout, want)
+		}
 	}
 }
 

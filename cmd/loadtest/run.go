@@ -39,6 +39,8 @@ type runCommand struct {
 	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
 	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"Timeout of each response, and the longest delay of a hit behind its schedule, at most 10s there (${default})."`
 	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"Connections at most; a hit waits for a free one, which counts as latency (${default})."`
+	Agents      []string      `name:"agents" placeholder:"HOST:PORT,…" group:"Load:" help:"Let these agents make the hits, each its part of the rate, users and connections (loadtest agent --help)."`
+	AgentToken  string        `name:"agent-token" placeholder:"TOKEN" env:"LOADTEST_AGENT_TOKEN" group:"Load:" help:"Secret of the agents. Other users of this machine can see flags: use the variable."`
 	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Lookups: number of different queries (default: the scenario's own)."`
 	People      int           `name:"people" placeholder:"N" group:"Load:" help:"Number of clients, users or tokens to create, or of idle connections of overload (default: the scenario's own)."`
 	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Lookups: read the queries from a file, one a line, at least two; lookup-cold sends each once."`
@@ -50,6 +52,8 @@ type runCommand struct {
 	FailOnWorse bool          `name:"fail-on-worse" group:"Report:" help:"With --baseline: exit with 1 if a figure is worse."`
 	JSON        string        `name:"json" placeholder:"FILE" group:"Report:" help:"Write the report as JSON; - writes it alone to standard output."`
 	HTML        string        `name:"html" placeholder:"FILE" group:"Report:" help:"Write the report as one web page."`
+	MetricsURL  string        `name:"metrics-url" placeholder:"URL" group:"Report:" help:"Send the figures of each second to a Prometheus while the load runs, by remote write, such as http://127.0.0.1:9090/api/v1/write."`
+	MetricsAuth string        `name:"metrics-authorization" placeholder:"VALUE" env:"LOADTEST_METRICS_AUTHORIZATION" group:"Report:" help:"Authorization header for --metrics-url, such as 'Bearer TOKEN'. Other users of this machine can see flags: use the variable."`
 	HDR         string        `name:"hdr" placeholder:"FILE" group:"Report:" help:"Write the distribution of latencies for HdrHistogram's plotter."`
 	targetFlags
 }
@@ -73,6 +77,9 @@ func (c *runCommand) Run(p *program, parsed *kong.Context) error {
 		return err
 	}
 	if err := job.check(); err != nil {
+		return err
+	}
+	if job.metrics, err = c.newMetrics(job.scenario.Name); err != nil {
 		return err
 	}
 	if job.skipped != "" {
@@ -127,6 +134,7 @@ type job struct {
 	baseline *loadtest.Baseline
 	named    string // the baseline's file
 	skipped  string // what was left out of the queries; "" = nothing
+	metrics  *metrics
 }
 
 // read returns the job of the named scenario, built in or from a file. Flags win over the file's
@@ -157,7 +165,8 @@ func (c *runCommand) read() (*job, error) {
 // job checks the flags.
 func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
 	j := &job{scenario: scenario, config: loadtest.Config{Timeout: c.Timeout,
-		Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration}}
+		Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration,
+		Agents: loadtest.Agents{Addresses: c.Agents, Token: c.AgentToken, Version: version}}}
 	if err := c.checkNumbers(); err != nil {
 		return nil, err
 	}
@@ -403,6 +412,20 @@ func (j *job) report() *loadtest.Report {
 func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error) {
 	line := &liveLine{w: p.stderr, over: p.live, name: j.scenario.Name}
 	j.setup.Target, j.setup.Progress, j.config.Live = target, line.progress, line.second
+	if j.metrics != nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(p.ctx)) // an interrupted run sends, too
+		defer cancel()
+		go j.metrics.send(ctx)
+		j.config.Live = func(s loadtest.Second) {
+			line.second(s)
+			j.metrics.second(s)
+		}
+		defer func() {
+			if err := j.metrics.end(cancel); err != nil {
+				fmt.Fprintf(p.stderr, "loadtest: %s\n", err)
+			}
+		}()
+	}
 	report := j.report()
 	var err error
 	if report.Result, err = j.scenario.Run(p.ctx, j.setup, j.config); err != nil {

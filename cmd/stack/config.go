@@ -15,6 +15,7 @@ import (
 	"gatehouse/actors/geo"
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
@@ -50,6 +51,8 @@ type Config struct {
 	// the public listener.
 	Issuer string
 	Brand  brand.Brand // what people see; Name and Host are set by Start if missing
+	// Languages are those of pages and messages; optional: nil = texts.Default.
+	Languages *texts.Set
 	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may.
 	TrustedProxies  []netip.Prefix
 	ForwardedHeader string        // x-forwarded-for or forwarded; optional: "" = x-forwarded-for

@@ -40,7 +40,7 @@ func (s *Stack) watchFiles(files *mmdb.Provider) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		update.New(*c, nil).Keep(ctx, func(results []update.Result, err error) {
+		update.New(*c).Keep(ctx, func(results []update.Result, err error) {
 			if err != nil {
 				s.Logger.Warn("database files are not updated", "error", err)
 			}

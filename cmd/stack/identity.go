@@ -40,6 +40,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	tokens := token.Config{
 		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes, Issuer: issuer,
 		Terms: s.config.Brand.Terms, Privacy: s.config.Brand.Privacy,
+		Languages:    s.config.languages().Tags(),
 		OtherWriters: !strings.HasPrefix(c.Database.URL, "sqlite:"),
 		Stale:        c.Stale, MaxActive: c.MaxActiveTokens,
 		Registration: c.Registration, RegistrationToken: c.RegistrationToken,
@@ -159,7 +160,7 @@ func (s *Stack) startAuditWebhook(ctx context.Context, issuer string) error {
 // openMessenger opens what sends codes to people.
 func (s *Stack) openMessenger() (*messenger.Messenger, error) {
 	c := s.config.Identity.Messenger
-	c.Brand, c.Logger = s.brand(), s.Logger
+	c.Brand, c.Languages, c.Logger = s.brand(), s.config.languages(), s.Logger
 	m, err := messenger.New(c)
 	if err != nil {
 		return nil, wrong("Identity.Messenger", err)

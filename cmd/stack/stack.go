@@ -28,6 +28,7 @@ import (
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge"
 	"gatehouse/httpedge/lookups"
@@ -129,7 +130,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	edge := httpedge.Config{
-		Brand: s.brand(), Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
+		Brand: s.brand(), Languages: s.config.languages(), Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
 		Log: s.Log, Metrics: s.Metrics,
 		Compat:          config.Compat,
 		TrustedProxies:  config.TrustedProxies,
@@ -290,6 +291,9 @@ func baseURL(ln net.Listener, tls bool) string {
 }
 
 // brand returns what people see, with the name and the host that it has without settings.
+// languages returns the languages of pages and messages.
+func (c *Config) languages() *texts.Set { return cmp.Or(c.Languages, texts.Default()) }
+
 func (s *Stack) brand() brand.Brand {
 	return s.config.Brand.Of(cmp.Or(s.config.Issuer, s.defaultIssuer()))
 }

@@ -4,6 +4,7 @@ package lint
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -39,6 +40,10 @@ type Document struct {
 
 // Load reads a document.
 func Load(data []byte) (*Document, error) {
+	data, err := withLines(data)
+	if err != nil {
+		return nil, err
+	}
 	doc, err := openapi3.NewLoader().LoadFromData(data)
 	if err != nil {
 		return nil, err
@@ -53,6 +58,14 @@ func Load(data []byte) (*Document, error) {
 		}
 	}
 	return d, nil
+}
+
+// Title returns the title of the API.
+func (d *Document) Title() string {
+	if d.doc.Info == nil {
+		return ""
+	}
+	return d.doc.Info.Title
 }
 
 // checker checks one interaction.
@@ -177,6 +190,20 @@ func (d *Document) find(path string) (string, *openapi3.PathItem) {
 	return "", nil
 }
 
+// parametersOf returns the parameters of an operation: its own, and those of its path that it does
+// not replace.
+func parametersOf(operation *openapi3.Operation, item *openapi3.PathItem) (all []*openapi3.Parameter) {
+	for _, ref := range slices.Concat(operation.Parameters, item.Parameters) {
+		p := ref.Value
+		if p != nil && !slices.ContainsFunc(all, func(own *openapi3.Parameter) bool {
+			return own.In == p.In && own.Name == p.Name
+		}) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // request checks parameters and body of a request that succeeds.
 func (c *checker) request(it *contracts.Interaction, request map[string]any,
 	operation *openapi3.Operation, item *openapi3.PathItem, at string) {
@@ -185,35 +212,126 @@ func (c *checker) request(it *contracts.Interaction, request map[string]any,
 		c.add("/request/query", at, "the query is malformed: %s", err)
 		return
 	}
+	headers, err := matching.ReadHeaders(request["headers"])
+	if err != nil {
+		c.add("/request/headers", "", "%s", err)
+		return
+	}
+	sent := http.Header{}
+	for name, values := range headers {
+		sent[http.CanonicalHeaderKey(name)] = []string{strings.Join(values, ", ")}
+	}
+	path, _, _ := strings.Cut(it.Path, "?")
+	given := map[string]map[string][]string{"query": query, "header": sent, "path": c.pathValues(path)}
 	var names []string
-	for _, ref := range slices.Concat(operation.Parameters, item.Parameters) {
-		p := ref.Value
-		if p == nil || p.In != "query" {
-			continue
+	for _, p := range parametersOf(operation, item) {
+		if p.In == "query" {
+			names = append(names, p.Name)
 		}
-		names = append(names, p.Name)
-		for _, value := range query[p.Name] {
-			if p.Schema != nil && p.Content == nil {
-				w := &walker{c: c, prefix: "/request/query", document: at + "/parameters"}
-				w.text(matching.Path{}.Member(p.Name), p.Schema.Value, value)
-			}
-		}
-		if p.Required && !query.Has(p.Name) {
-			c.add("/request/query", at+"/parameters", "the query needs %s", p.Name)
-		}
+		c.parameter(p, given[p.In], request, at)
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		plain, _, _ := strings.Cut(name, "[")
 		if !slices.Contains(names, name) && !slices.Contains(names, plain) {
-			c.add(pointer("request", "query", name), at+"/parameters",
+			c.add(memberOf(request, "/request/query", name), at+"/parameters",
 				"the operation has no parameter %s%s", name, meant(name, names))
 		}
 	}
 	c.requestBody(it, request, operation, at)
 }
 
+// byMessage are the headers that an operation cannot have as parameters (OpenAPI 3.1, section
+// 4.8.12.1).
+var byMessage = []string{"Accept", "Content-Type", "Authorization"}
+
+// parameter checks the values of a parameter. Cookies and values of states are not checked.
+func (c *checker) parameter(p *openapi3.Parameter, given map[string][]string, request map[string]any,
+	at string) {
+	name, prefix := p.Name, "/request/"+p.In
+	generators := object(object(request["generators"])[p.In])
+	switch p.In {
+	case "header":
+		name, prefix = http.CanonicalHeaderKey(name), "/request/headers"
+		if slices.Contains(byMessage, name) {
+			return
+		}
+	case "path":
+		generators = object(request["generators"])
+	case "cookie":
+		return
+	}
+	values, there := given[name]
+	if p.Required && !there && p.In != "path" {
+		noun := map[string]string{"header": "request", "query": "query"}[p.In]
+		c.add(withoutMember(request, prefix), at+"/parameters", "the %s needs %s%s", noun,
+			map[string]string{"header": "the header "}[p.In], p.Name)
+	}
+	for own := range generators {
+		if strings.Contains(strings.ToLower(own), strings.ToLower(p.Name)) || p.In == "path" && own == "path" {
+			return
+		}
+	}
+	for _, value := range values {
+		if p.Schema == nil || p.Content != nil {
+			continue
+		}
+		found := (&walker{c: c}).attempt(func() {
+			w := &walker{c: c, document: at + "/parameters"}
+			w.text(nil, p.Schema.Value, value)
+		})
+		for _, f := range found {
+			where := prefix
+			if p.In != "path" {
+				where = memberOf(request, prefix, p.Name)
+			}
+			c.add(where, f.Document, "%s%s", map[string]string{"header": "the header " + p.Name + ": ",
+				"path": "the parameter " + p.Name + ": "}[p.In], f.Message)
+		}
+	}
+}
+
+// withoutMember returns a pointer to a part of the request, or to the request if it lacks the part.
+func withoutMember(request map[string]any, part string) string {
+	if _, ok := request[strings.TrimPrefix(part, "/request/")]; ok {
+		return part
+	}
+	return "/request"
+}
+
+// member returns a pointer to a header or parameter of the query, whose names have any case. A query
+// of version 2 is one text.
+func memberOf(request map[string]any, part, name string) string {
+	all, ok := request[strings.TrimPrefix(part, "/request/")].(map[string]any)
+	if !ok {
+		return withoutMember(request, part)
+	}
+	for own := range all {
+		if own == name || part == "/request/headers" && strings.EqualFold(own, name) {
+			return part + pointer(own)
+		}
+	}
+	return part
+}
+
+// pathValues returns the values of the parameters that are whole segments of a path.
+func (c *checker) pathValues(path string) map[string][]string {
+	known, _ := c.find(path)
+	all := map[string][]string{}
+	segments := strings.Split(path, "/")
+	names := strings.Split(known, "/")
+	segments = segments[max(0, len(segments)-len(names)):]
+	for i, name := range names {
+		if inner, ok := strings.CutPrefix(name, "{"); ok && strings.HasSuffix(inner, "}") && i < len(segments) {
+			if value, err := url.PathUnescape(segments[i]); err == nil {
+				all[strings.TrimSuffix(inner, "}")] = []string{value}
+			}
+		}
+	}
+	return all
+}
+
 // CheckRequest returns what the document does not allow about a request.
-func (d *Document) CheckRequest(method, path, query, contentType string, body []byte) (wrong []string) {
+func (d *Document) CheckRequest(method, path, query string, header http.Header, body []byte) (wrong []string) {
 	known, item := d.find(path)
 	if item == nil {
 		return []string{fmt.Sprintf("the document has no path %s%s", path,
@@ -224,13 +342,16 @@ func (d *Document) CheckRequest(method, path, query, contentType string, body []
 		return []string{fmt.Sprintf("%s has no %s; it has %s", known, method,
 			strings.Join(slices.Sorted(maps.Keys(item.Operations())), ", "))}
 	}
-	request := map[string]any{"query": query}
+	headers := map[string]any{}
+	for name, values := range header {
+		headers[name] = strings.Join(values, ", ")
+	}
+	request := map[string]any{"query": query, "headers": headers}
 	if len(body) > 0 {
-		request["headers"] = map[string]any{"Content-Type": contentType}
 		request["body"] = string(body)
 	}
 	c := &checker{Document: d, pact: &contracts.Pact{Interactions: make([]contracts.Interaction, 1)}}
-	c.request(&contracts.Interaction{Version: 3}, request, operation, item, "")
+	c.request(&contracts.Interaction{Version: 3, Path: path}, request, operation, item, "")
 	for _, f := range c.found {
 		wrong = append(wrong, f.Message)
 	}
@@ -265,7 +386,7 @@ func (c *checker) requestBody(it *contracts.Interaction, request map[string]any,
 			strings.Join(slices.Sorted(maps.Keys(body.Content)), ", "))
 		return
 	}
-	if media.Schema == nil || media.Schema.Value == nil {
+	if media.Schema == nil || media.Schema.Value == nil || isText(kind, media.Schema.Value) {
 		return
 	}
 	w := &walker{c: c, prefix: bodyPrefix("/request", it), whole: true,
@@ -289,17 +410,10 @@ func bodyPrefix(part string, it *contracts.Interaction) string {
 // response checks status, headers, content type, body and rules.
 func (c *checker) response(it *contracts.Interaction, raw map[string]any, expected *matching.Expected,
 	operation *openapi3.Operation, at string) {
-	status := strconv.Itoa(expected.Status)
-	listed := operation.Responses.Map()
-	ref, name := listed[status], status
-	for _, other := range []string{status[:1] + "XX", "default"} {
-		if ref == nil && (other != "default" || expected.Status >= 400 || !succeeds(listed)) {
-			ref, name = listed[other], other
-		}
-	}
+	ref, name := responseFor(operation, expected.Status)
 	if ref == nil || ref.Value == nil {
-		c.add("/response/status", at+"/responses", "the operation has no status %s; it has %s", status,
-			strings.Join(slices.Sorted(maps.Keys(listed)), ", "))
+		c.add("/response/status", at+"/responses", "the operation has no status %d; it has %s",
+			expected.Status, strings.Join(slices.Sorted(maps.Keys(operation.Responses.Map())), ", "))
 		return
 	}
 	at += pointer("responses", name)
@@ -317,13 +431,37 @@ func (c *checker) response(it *contracts.Interaction, raw map[string]any, expect
 		return
 	}
 	value, ok := decoded(expected.Body)
-	if !ok || media.Schema == nil || media.Schema.Value == nil {
+	if !ok || media.Schema == nil || media.Schema.Value == nil || isText(kind, media.Schema.Value) {
 		return
 	}
 	w := &walker{c: c, prefix: bodyPrefix("/response", it), rules: expected.Rules.Body,
 		document: at + pointer("content", kind, "schema")}
+	if slices.Contains(lineTypes, kind) {
+		if _, ruled := matching.Best(expected.Rules.Body, nil); ruled {
+			return // a rule about the text
+		}
+		w.lines, w.rules = true, nil
+		w.value(nil, media.Schema, value)
+		return
+	}
 	w.value(nil, media.Schema, value)
 	w.unused(object(object(raw["matchingRules"])["body"]), value)
+}
+
+// isText reports whether a document describes a body of lines as one text.
+func isText(kind string, s *openapi3.Schema) bool {
+	return slices.Contains(lineTypes, kind) && !s.Type.Is("array")
+}
+
+// responseFor returns the response of an operation with a status, and its key; nil = there is none.
+func responseFor(operation *openapi3.Operation, number int) (*openapi3.ResponseRef, string) {
+	text, listed := strconv.Itoa(number), operation.Responses.Map()
+	for _, key := range []string{text, text[:1] + "XX", "default"} {
+		if ref := listed[key]; ref != nil && (key != "default" || number >= 400 || !succeeds(listed)) {
+			return ref, key
+		}
+	}
+	return nil, ""
 }
 
 // succeeds reports whether a status of success is listed. Then the default is for errors.

@@ -3,7 +3,9 @@ package lint
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"mime"
 	"net/url"
@@ -39,15 +41,33 @@ func mediaType(content openapi3.Content, given string) (*openapi3.MediaType, str
 	return nil, kind
 }
 
-// decoded returns the JSON of a body; ok is false for a body of another type.
+// decoded returns the JSON of a body, a list for lines of JSON; ok is false for a body of another
+// type.
 func decoded(c matching.Content) (v any, ok bool) {
 	kind, _, err := mime.ParseMediaType(c.Type)
+	if err == nil && slices.Contains(lineTypes, kind) {
+		var all []any
+		for d := decoder(c.Bytes); ; {
+			var line any
+			switch err := d.Decode(&line); {
+			case errors.Is(err, io.EOF):
+				return all, true
+			case err != nil:
+				return nil, false
+			}
+			all = append(all, line)
+		}
+	}
 	if err == nil && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
 		return nil, false
 	}
-	d := json.NewDecoder(bytes.NewReader(c.Bytes))
+	return v, decoder(c.Bytes).Decode(&v) == nil
+}
+
+func decoder(text []byte) *json.Decoder {
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	return v, d.Decode(&v) == nil
+	return d
 }
 
 // walker compares a value of a pact with a schema.
@@ -55,11 +75,17 @@ type walker struct {
 	c        *checker
 	prefix   string // pointer to the root of the value in the interaction
 	document string // pointer to the schema
-	whole    bool   // the value is complete: it needs the required members
+	whole    bool   // the value is sent: it needs the required members, and may have others
+	lines    bool   // the value is a text of lines, which must be equal: pointers end at the text
 	rules    []matching.Rule
 }
 
 func (w *walker) add(at matching.Path, format string, args ...any) {
+	if w.lines && len(at) > 0 {
+		w.c.add(w.prefix, w.document, "line %d, %s: "+format,
+			slices.Concat([]any{at[0].Index + 1, at[1:]}, args)...)
+		return
+	}
 	var parts []string
 	for _, s := range at {
 		if s.IsIndex {
@@ -265,7 +291,7 @@ func (w *walker) members(at matching.Path, s *openapi3.Schema, value map[string]
 		}
 	}
 	for _, name := range s.Required {
-		if _, ok := value[name]; w.whole && !ok {
+		if _, ok := value[name]; (w.whole || w.lines) && !ok {
 			w.add(at, "the member %s is missing", name)
 		}
 	}

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"gatehouse/contracts/broker/brokertest"
+	"gatehouse/httpedge"
 )
 
 const shopDocument = `openapi: 3.1.0
@@ -17,6 +21,7 @@ paths:
       parameters:
         - {name: q, in: query, required: true, schema: {type: string}}
         - {name: details, in: query, schema: {type: string}}
+        - {name: X-Trace, in: header, schema: {type: string}}
       responses:
         "200":
           description: d
@@ -54,6 +59,8 @@ func TestDiffClasses(t *testing.T) {
 		{"application/json:\n              schema", "text/html:\n              schema", "breaks consumers: GET /api/lookup: "},
 		{"{name: details, in: query,", "{name: details, in: query, required: true,", "breaks consumers: GET /api/lookup: "},
 		{"enum: [hit, miss]", "enum: [hit, miss, stale]", "breaks consumers: GET /api/lookup: "},
+		{"name: X-Trace, in: header,", "name: X-Trace, in: header, required: true,", "breaks consumers: GET /api/lookup: "},
+		{"name: X-Trace, in: header,", "name: Trace, in: header, required: true,", "breaks consumers: GET /api/lookup: "},
 		{"X-Cache:", "X-Source:", "breaks consumers: GET /api/lookup: "},
 		{"                  city: {type: string}\n", "", "breaks the document: GET /api/lookup: "},
 		{"        \"429\": {description: d}\n", "", "breaks the document: GET /api/lookup: removed the status `429`"},
@@ -74,6 +81,167 @@ func TestDiffClasses(t *testing.T) {
 			breaks && !strings.Contains(got.stdout, "; relied on by shop: a lookup\n") {
 			t.Errorf("%s: got %+v, want %s", row.new, got, row.want)
 		}
+	}
+}
+
+const petDocument = `openapi: 3.1.0
+info: {title: pets, version: "1"}
+paths:
+  /pets/{id}:
+    get:
+      parameters:
+        - {name: id, in: path, required: true, schema: {type: string}}
+        - {name: X-Trace, in: header, schema: {type: string}}
+      responses:
+        "200":
+          description: d
+          headers: {X-Cache: {schema: {type: string, maxLength: 9}}, X-Age: {schema: {type: integer}}}
+          content:
+            application/json:
+              schema:
+                type: object
+                required: [kind, choice, fixed]
+                properties:
+                  kind: {type: string, enum: [cat, dog]}
+                  other: {type: string, enum: [cat, dog]}
+                  choice: {anyOf: [{type: string}, {type: integer}]}
+                  fixed: {const: x}
+                  loose: {const: x}
+                  all: {type: string, allOf: [{maxLength: 9}]}
+                  list: {type: array, maxItems: 4, items: {type: object, required: [size], properties: {size: {type: integer, maximum: 5}}}}
+                  bag: {type: object, patternProperties: {"^a": {type: string}}, dependentRequired: {a: [b]}}
+                  pair: {type: array, prefixItems: [{type: string}]}
+        "400":
+          description: d
+          headers: {X-Age: {schema: {type: integer}}}
+          content: {application/json: {schema: {type: object, minProperties: 1, required: [message], properties: {message: {type: string, minLength: 1}, kind: {type: string, enum: [cat, dog]}}}}}
+        "404":
+          description: d
+          content: {application/json: {schema: {type: object, required: [message], properties: {message: {type: string, maxLength: 7}}}}}
+        "410": {description: d}
+  /pets:
+    post:
+      requestBody: {content: {application/json: {schema: {type: object, properties: {name: {type: string}, age: {type: integer}}}}}}
+      responses:
+        "201": {description: d, content: {application/x-ndjson: {schema: {type: string}, x-line-schema: {type: object, required: [done], properties: {done: {type: boolean}, count: {type: integer}}}}}}
+`
+
+const petPact = `{"consumer":{"name":"shop"},"provider":{"name":"pets"},"metadata":{"pactSpecification":{"version":"4.0"}},"interactions":[
+{"description":"ok","request":{"method":"GET","path":"/pets/x7","headers":{"X-Trace":["abc"]}},"response":{"status":200,"headers":{"X-Cache":["hit"]},
+"body":{"contentType":"application/json","content":{"kind":"cat","choice":"x","fixed":"x","all":"x","list":[{"size":3}],"bag":{"a":"x","b":"y"},"pair":["x"]}},
+"matchingRules":{"body":{"$":{"matchers":[{"match":"type"}]}}}}},
+{"description":"bad","request":{"method":"GET","path":"/pets/"},"response":{"status":400,"body":{"contentType":"application/json","content":{"message":"x"}}}},
+{"description":"bad pet","request":{"method":"GET","path":"/pets/0"},"response":{"status":400,"headers":{"X-Age":["1"]},"body":{"contentType":"application/json","content":{"message":"x"}}}},
+{"description":"none","request":{"method":"GET","path":"/pets/9"},"response":{"status":404,"body":{"contentType":"application/json","content":{"message":"x"}}}},
+{"description":"new","request":{"method":"POST","path":"/pets","headers":{"Content-Type":["application/json"]},"body":{"contentType":"application/json","content":{"name":"Rex"}}},
+"response":{"status":201,"body":{"contentType":"application/x-ndjson","encoded":"base64","content":"eyJkb25lIjp0cnVlLCJjb3VudCI6MX0K"}}}]}`
+
+// TestDiffNamesInteractions edits a document in one place each. Each row has the interactions that
+// rely on it, and none for an edit that breaks the document only or nothing.
+func TestDiffNamesInteractions(t *testing.T) {
+	pact, before := write(t, "p.json", petPact), write(t, "old.yaml", petDocument)
+	for _, row := range []struct{ name, old, new, want string }{
+		{"a member of one status", "required: [message], properties: {message: {type: string, maxLength: 7}}", "properties: {}", "none"},
+		{"a type in one status", "message: {type: string, maxLength: 7}", "message: {type: integer}", "none"},
+		{"a limit in one status", "maxLength: 7", "maxLength: 8", "none"},
+		{"a limit with the number of a status", "maxLength: 7", "maxLength: 400", "none"},
+		{"a listed value", "kind: {type: string, enum: [cat, dog]}\n", "kind: {type: string, enum: [cat, dog, cow]}\n", "ok"},
+		{"a listed value of another member", "other: {type: string, enum: [cat, dog]}", "other: {type: string, enum: [cat, dog, cow]}", ""},
+		{"a listed value named as a member", "other: {type: string, enum: [cat, dog]}", "other: {type: string, enum: [cat, dog, list]}", ""},
+		{"a listed value in an error", "kind: {type: string, enum: [cat, dog]}}", "kind: {type: string, enum: [cat, dog, cow]}}", ""},
+		{"a list that ends", "kind: {type: string, enum: [cat, dog]}\n", "kind: {type: string}\n", "ok"},
+		{"an alternative", "{type: integer}]}", "{type: integer}, {type: boolean}]}", "ok"},
+		{"a constant", "fixed: {const: x}", "fixed: {const: y}", "ok"},
+		{"another constant", "loose: {const: x}", "loose: {const: y}", ""},
+		{"no constant any more", "fixed: {const: x}", "fixed: {type: string}", "ok"},
+		{"a part that ends", "all: {type: string, allOf: [{maxLength: 9}]}", "all: {type: string}", "ok"},
+		{"a limit of an element", "maximum: 5", "maximum: 6", "ok"},
+		{"a member of an element", "required: [size], properties: {size: {type: integer, maximum: 5}}", "properties: {}", "ok"},
+		{"an optional member of an element", "required: [size], ", "", "ok"},
+		{"a longer array", "maxItems: 4", "maxItems: 5", "ok"},
+		{"a pattern of names", "\"^a\": {type: string}", "\"^b\": {type: string}", "ok"},
+		{"required together", ", dependentRequired: {a: [b]}", "", "ok"},
+		{"an element by its place", "prefixItems: [{type: string}]", "prefixItems: [{type: integer}]", "ok"},
+		{"a body that may be empty", "minProperties: 1, ", "", "bad pet"},
+		{"a limit of an error's member", "minLength: 1", "minLength: 0", "bad pet"},
+		{"an optional member of an error", "required: [message], properties: {message: {type: string, minLength: 1}", "properties: {message: {type: string, minLength: 1}", "bad pet"},
+		{"a member that may be null", "message: {type: string, minLength: 1}", "message: {type: [string, \"null\"], minLength: 1}", "bad pet"},
+		{"a header of one status", "headers: {X-Cache: {schema: {type: string, maxLength: 9}}, ", "headers: {", "ok"},
+		{"a header that nobody reads there", ", X-Age: {schema: {type: integer}}}", "}", ""},
+		{"a header of an error", "          headers: {X-Age: {schema: {type: integer}}}\n", "", "bad pet"},
+		{"a type of a header in one status", "headers: {X-Age: {schema: {type: integer}}}\n", "headers: {X-Age: {schema: {type: string}}}\n", "bad pet"},
+		{"a longer header", "{type: string, maxLength: 9}}, X", "{type: string, maxLength: 99}}, X", "ok"},
+		{"a status that nobody has", "        \"410\": {description: d}\n", "", ""},
+		{"a needed header", "name: X-Trace, in: header, schema", "name: X-Tenant, in: header, required: true, schema", "ok"},
+		{"a header with fewer values", "in: header, schema: {type: string}", "in: header, schema: {type: string, enum: [a]}", "ok"},
+		{"a path with fewer values", "in: path, required: true, schema: {type: string}", "in: path, required: true, schema: {type: integer}", "ok"},
+		{"a path that nobody uses fewer of", "in: path, required: true, schema: {type: string}", "in: path, required: true, schema: {type: string, maxLength: 5}", ""},
+		{"a needed member", "requestBody: {content: {application/json: {schema: {type: object,", "requestBody: {content: {application/json: {schema: {type: object, required: [age],", "new"},
+		{"a member with fewer values", "name: {type: string}", "name: {type: string, enum: [Tom]}", "new"},
+		{"a member that nobody sends", "age: {type: integer}", "age: {type: integer, maximum: 9}", ""},
+		{"another type of the request", "requestBody: {content: {application/json:", "requestBody: {content: {text/plain:", "new"},
+		{"a type in a line", "count: {type: integer}", "count: {type: string}", "new"},
+		{"a member of a line", "required: [done], properties: {done: {type: boolean}, ", "properties: {", "new"},
+		{"a path", "  /pets:\n", "  /cats:\n", "new"},
+		{"a method", "    post:\n", "    put:\n", "new"},
+	} {
+		if strings.Count(petDocument, row.old) != 1 {
+			t.Fatalf("%s: %s is %d times in the document", row.name, row.old, strings.Count(petDocument, row.old))
+		}
+		js := filepath.Join(t.TempDir(), "d.json")
+		got := pactcheck(t, "diff", "--provider", "pets", "--json", js, "--pacts", pact, before,
+			write(t, "new.yaml", strings.Replace(petDocument, row.old, row.new, 1)))
+		var changes struct {
+			Changes []struct {
+				PinnedBy []string `json:"pinned_by"`
+			}
+		}
+		if err := json.Unmarshal(read(t, js), &changes); err != nil {
+			t.Fatal(err)
+		}
+		named := map[string]bool{}
+		for _, one := range changes.Changes {
+			for _, name := range one.PinnedBy {
+				named[strings.TrimPrefix(name, "shop: ")] = true
+			}
+		}
+		if names := strings.Join(slices.Sorted(maps.Keys(named)), ", "); names != row.want || (got.code == 1) != (row.want != "") {
+			t.Errorf("%s: got %q of %+v, want %q", row.name, names, got, row.want)
+		}
+	}
+}
+
+// TestDiffChoosesPacts compares documents without pacts, with gatehouse's own, and with those of
+// another provider.
+func TestDiffChoosesPacts(t *testing.T) {
+	own := string(httpedge.OpenAPI())
+	before, after := write(t, "old.yaml", own), write(t, "new.yaml", strings.Replace(own, "count: {type: integer, minimum: 1", "count: {type: string, minLength: 1", 1))
+	if got := pactcheck(t, "diff", before, after); got.code != 1 ||
+		!strings.Contains(got.stdout, "relied on by bulk-lookup-client: a stream") || got.stderr != "" {
+		t.Errorf("got %+v, want gatehouse's own consumers", got)
+	}
+	pets := write(t, "pets.yaml", petDocument)
+	cats := write(t, "cats.yaml", strings.Replace(petDocument, "  /pets:\n", "  /cats:\n", 1))
+	if got := pactcheck(t, "diff", pets, cats); got.code != 0 || !strings.Contains(got.stderr, "there are no pacts") {
+		t.Errorf("got %+v, want a word about the missing pacts", got)
+	}
+	folder := filepath.Dir(write(t, "p.json", petPact))
+	if got := pactcheck(t, "diff", "--pacts", folder, pets, cats); got.code != 2 ||
+		!strings.Contains(got.stdout, "left out: ") || !strings.Contains(got.stderr, "no pact with the provider gatehouse") {
+		t.Errorf("got %+v, want the pact of another provider to be left out", got)
+	}
+}
+
+// TestDiffHidesNothing changes two members that one interaction relies on. Only check notices the
+// second: a document may promise less than before.
+func TestDiffHidesNothing(t *testing.T) {
+	pact := write(t, "p.json", strings.Replace(petPact, `{"message":"x"}`, `{"message":"x","kind":"cat"}`, 2))
+	after := strings.Replace(petDocument, "required: [message], properties: {message: {type: string, minLength: 1}, kind: {type: string, enum: [cat, dog]}",
+		"properties: {message: {type: string, minLength: 1}, kind: {type: string, enum: [dog]}", 1)
+	got := pactcheck(t, "diff", "--provider", "pets", "--pacts", pact, write(t, "old.yaml", petDocument), write(t, "new.yaml", after))
+	if got.code != 1 || !strings.Contains(got.stdout, "`message` became optional") ||
+		!strings.Contains(got.stdout, "cat is none of dog") {
+		t.Errorf("got %+v, want both changes", got)
 	}
 }
 

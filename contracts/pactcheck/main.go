@@ -61,6 +61,7 @@ type commands struct {
 	Stub     stubCommand     `cmd:"" help:"Serve gatehouse for the tests of a client program, with states and faults."`
 	Prepare  prepareCommand  `cmd:"" help:"Copy pacts for a verifier that follows redirects."`
 	Coverage coverageCommand `cmd:"" help:"Show which parts of gatehouse's interface the pacts pin, and which they do not."`
+	Licenses licensesCommand `cmd:"" help:"Print the licenses of pactcheck and of everything in it."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 

@@ -246,7 +246,7 @@ func TestFailureCanBeActedOn(t *testing.T) {
 		"request:  GET /api/lookup?q=8.8.8.8\n",
 		"repeat:   curl -i 'http://127.0.0.1:9080/api/lookup?q=8.8.8.8'",
 		"gatehouse has no path /oauth/tokn; did you mean /oauth/token?", "given:    none",
-		"X-It's: me; body client_secret=…&password=…&scope=x y", `-H 'X-It'\''s: me' --data-raw `,
+		"X-It's: me; body client_secret=gtcs_…&password=…&scope=x y", `-H 'X-It'\''s: me' --data-raw `,
 		`did the pact forget the state "an access token"?`, "Authorization: Bearer …"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("got %s, want %q in it", got.stdout, want)
@@ -277,7 +277,7 @@ func TestFoldersAndOtherProviders(t *testing.T) {
 // TestEveryCommandHasHelpAndExample reads the help of all commands.
 func TestEveryCommandHasHelpAndExample(t *testing.T) {
 	for _, command := range []string{"", "verify", "states", "serve", "prepare", "coverage", "check", "diff", "stub",
-		"version"} {
+		"licenses", "version"} {
 		got := pactcheck(t, strings.Fields(command+" --help")...)
 		if got.code != 0 || !strings.Contains(got.stdout, "Example") ||
 			!strings.Contains(got.stdout, "pactcheck "+command) {

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // output is the name of a file that a command writes; "" = none.
@@ -94,11 +93,4 @@ func checkFolder(name string) error {
 		err = checkWritable(name)
 	}
 	return err
-}
-
-func checkWritable(name string) error {
-	if err := syscall.Access(name, 2); err != nil { // W_OK
-		return fmt.Errorf("%s cannot be written: %w", name, err)
-	}
-	return nil
 }

@@ -121,8 +121,8 @@ func (s *Stub) wrap(service http.Handler) http.Handler {
 			s.replay(w, r, status, "")
 			return
 		}
-		if wrong := s.document.CheckRequest(r.Method, r.URL.Path, r.URL.RawQuery,
-			r.Header.Get("Content-Type"), body); len(wrong) > 0 && !s.config.Lenient {
+		if wrong := s.document.CheckRequest(r.Method, r.URL.Path, r.URL.RawQuery, r.Header,
+			body); len(wrong) > 0 && !s.config.Lenient {
 			refuse(w, http.StatusBadRequest, strings.Join(wrong, "; "))
 			return
 		}

@@ -63,13 +63,7 @@ func (g *recording) headers(expected *contracts.Interaction) []string {
 	var all []string
 	for _, name := range expected.RequestHeaders() {
 		for _, value := range g.request.Header.Values(name) {
-			switch scheme, _, found := strings.Cut(value, " "); {
-			case strings.EqualFold(name, "Authorization") && found:
-				value = scheme + " …"
-			case strings.EqualFold(name, "Authorization"), strings.EqualFold(name, "Cookie"):
-				value = "…"
-			}
-			all = append(all, name+": "+redacted(value))
+			all = append(all, name+": "+headerValue(name, value))
 		}
 	}
 	return all
@@ -77,10 +71,10 @@ func (g *recording) headers(expected *contracts.Interaction) []string {
 
 // line returns the request as one line: method, path with query, headers and body.
 func (g *recording) line(expected *contracts.Interaction) string {
-	parts := append([]string{g.request.Method + " " + withoutSecrets(g.request.RequestURI)},
+	parts := append([]string{g.request.Method + " " + redacted(g.request.RequestURI)},
 		g.headers(expected)...)
 	if body := g.sent.String(); body != "" {
-		parts = append(parts, "body "+shortened(withoutSecrets(body)))
+		parts = append(parts, "body "+shortened(body))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -98,12 +92,12 @@ func (g *recording) curl(base *url.URL, expected *contracts.Interaction) string 
 		words = append(words, "-X", g.request.Method)
 	}
 	words = append(words, quoted(strings.TrimSuffix(at.String(), "/")+
-		withoutSecrets(g.request.RequestURI)))
+		redacted(g.request.RequestURI)))
 	for _, header := range g.headers(expected) {
 		words = append(words, "-H", quoted(header))
 	}
 	if body := g.sent.String(); body != "" {
-		words = append(words, "--data-raw", quoted(shortened(withoutSecrets(body))))
+		words = append(words, "--data-raw", quoted(shortened(body)))
 	}
 	return strings.Join(words, " ")
 }
@@ -117,21 +111,6 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-var (
-	// secrets matches gatehouse's codes, tokens and client secrets, and signed tokens.
-	secrets = regexp.MustCompile(`\b(gt(?:at|rt|ac|cs)_|eyJ)[0-9A-Za-z_.-]+`)
-	// namedSecrets matches secret members of a form, query or JSON object.
-	namedSecrets = regexp.MustCompile(`(?i)((?:\b|_)(?:secret|password|code|code_verifier|` +
-		`client_assertion|assertion|token|id_token_hint|logout_token|csrf)(?:=|"\s*:\s*"))[^&"\s]+`)
-)
-
-func redacted(s string) string { return secrets.ReplaceAllString(s, "${1}…") }
-
-// withoutSecrets returns a query or the body of a request without secrets.
-func withoutSecrets(s string) string {
-	return namedSecrets.ReplaceAllString(redacted(s), "${1}…")
 }
 
 // served is where the guide starts pactcheck serve.

@@ -125,8 +125,8 @@ func (o *own) exchange(ctx context.Context, it *contracts.Interaction,
 	var all []report.Problem
 	for _, m := range matching.Compare(expected, &matching.Actual{Status: response.StatusCode,
 		Headers: response.Header, Body: body}) {
-		all = append(all, report.Problem{Where: m.Where, Expected: shortened(m.Expected),
-			Actual: shortened(m.Actual), Reason: redacted(m.Reason)})
+		all = append(all, cleaned(report.Problem{Where: m.Where, Expected: m.Expected,
+			Actual: m.Actual, Reason: m.Reason}))
 	}
 	return all, nil
 }

@@ -53,7 +53,9 @@ func problemsOf(text []byte) ([]report.Problem, error) {
 				"it could not be verified"))})
 		}
 		for _, m := range f.Mismatch.Mismatches {
-			all = append(all, m.problems()...)
+			for _, p := range m.problems() {
+				all = append(all, cleaned(p))
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b report.Problem) int {
@@ -88,12 +90,12 @@ func (m *mismatch) problems() []report.Problem {
 
 func (m *mismatch) problem() report.Problem {
 	p := report.Problem{Expected: shown(m.Expected), Actual: shown(m.Actual),
-		Reason: named(m.Mismatch)}
+		Reason: unhidden(m.Mismatch)}
 	switch m.Type {
 	case "StatusMismatch":
 		p.Where, p.Reason = "status", ""
 	case "HeaderMismatch":
-		p.Where = "header " + named(m.Key)
+		p.Where = "header " + unhidden(m.Key)
 	case "BodyTypeMismatch":
 		p.Where, p.Reason = "content type", ""
 	case "BodyMismatch":
@@ -113,11 +115,11 @@ func shown(raw json.RawMessage) string {
 			s = ""
 		}
 	}
-	return shortened(s)
+	return s
 }
 
-// named replaces HiddenLocation by Location.
-func named(s string) string {
-	return redacted(strings.ReplaceAll(strings.ReplaceAll(s, contracts.HiddenLocation, "Location"),
-		strings.ToLower(contracts.HiddenLocation), "Location"))
+// unhidden replaces HiddenLocation by Location.
+func unhidden(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, contracts.HiddenLocation, "Location"),
+		strings.ToLower(contracts.HiddenLocation), "Location")
 }

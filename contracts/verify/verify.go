@@ -84,7 +84,7 @@ func (v *Verifier) interaction(ctx context.Context, p *contracts.Pact,
 	began, expected := time.Now(), &p.Interactions[i]
 	it := &report.Interaction{Description: expected.Description,
 		States:  stateNames(expected.States),
-		Request: expected.Method + " " + expected.Path, Result: report.Verified}
+		Request: expected.Method + " " + redacted(expected.Path), Result: report.Verified}
 	if it.Problems = v.untried(expected); len(it.Problems) > 0 {
 		it.Result = report.Failed
 		if !expected.HTTP {

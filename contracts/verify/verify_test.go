@@ -3,9 +3,13 @@
 package verify_test
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -228,6 +232,75 @@ func TestSecretsAreRedacted(t *testing.T) {
 	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") ||
 		regexp.MustCompile(`gtat_[^…]|…[\w-]`).MatchString(text) {
 		t.Errorf("got %+v, want the token to be left out", got)
+	}
+}
+
+// TestSecretsByName tries a service whose responses repeat secrets of each kind, without the form of
+// gatehouse's own. Nothing of a failure may show them.
+func TestSecretsByName(t *testing.T) {
+	const secret = "hunter2 and more"
+	for _, row := range []struct {
+		name, secret      string
+		request, response string // members of these parts besides those that each has
+		headers, body     string // of the actual response
+		states            string
+	}{
+		{name: "a device code", secret: "9KcT", response: `,"body":{"content":{"device_code":"x"}}`,
+			body: `{"device_code":"gtdc_9KcTZ"}`},
+		{name: "a lookup key", secret: "9KcT", request: `,"headers":{"X-Api-Key":["gtlk_9KcT"]}`},
+		{name: "a lookup key of another form", secret: "hunter2", request: `,"headers":{"x-api-key":["hunter2"]}`},
+		{name: "a scheme alone", secret: "hunter2", request: `,"headers":{"Proxy-Authorization":["hunter2"]}`},
+		{name: "a user code", secret: "BCDF", response: `,"body":{"content":{"user_code":"x"}}`,
+			body: `{"user_code":"BCDF-GHJK"}`},
+		{name: "a user code of another form", secret: "vowels", response: `,"body":{"content":{"user_code":"x"}}`,
+			body: `{"user_code":"vowels"}`},
+		{name: "an address with a user code", secret: "BCDF", body: `{"uri":"https://x/device?user_code=BCDF-GHJK"}`},
+		{name: "a member of the expected body", secret: secret, response: `,"body":{"content":{"list":[{"password":"` + secret + `"}]}}`,
+			body: `{"list":[{"password":"x"}]}`},
+		{name: "an object", secret: "more", response: `,"body":{"content":{"a":1}}`, body: `{"a":{"csrf":"` + secret + `"}}`},
+		{name: "a number", secret: "123456", response: `,"body":{"content":{"a":1}}`, body: `{"a":{"code" : 123456}}`},
+		{name: "a password with a space and a quote", secret: "more",
+			request: `,"headers":{"Content-Type":"application/json"},"body":{"content":{"password":"hunter2\\\" and more","csrf":"more"}}`},
+		{name: "a password in a text", secret: "more", response: `,"body":{"content":"x"}`,
+			body: `{"text":` + strconv.Quote(`{"password":"hunter2 \"and\" more"}`) + `}`},
+		{name: "a form", secret: "more", request: `,"headers":{"Content-Type":"application/x-www-form-urlencoded"},"body":{"content":"a=1&code=hunter2+and+more"}`},
+		{name: "a query", secret: "hunter2", request: `,"query":{"id_token_hint":["hunter2"]}`},
+		{name: "a cookie", secret: "hunter2", response: `,"headers":{"Set-Cookie":["session=x"]}`,
+			headers: "Set-Cookie: session=hunter2; Path=/"},
+		{name: "an input of a page", secret: "hunter2", response: `,"body":{"contentType":"text/html","content":"<p>"}`,
+			headers: "Content-Type: text/html", body: `<p><input type="hidden" name="form_token" value="hunter2"><input value="hunter2" name="csrf">`},
+		{name: "a parameter of a state", secret: secret, states: `{"name":"a registration token","params":{"token":"` + secret + `"}}`},
+	} {
+		text := `{"type":"Synchronous/HTTP","description":"x","providerStates":[` + row.states + `],"request":{"method":"POST","path":"/"` +
+			row.request + `},"response":{"status":201` + row.response + `}}`
+		p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[`+text+
+			`],"metadata":{"pactSpecification":{"version":"4.0"}}}`), "shop.json")
+		if err != nil || p.Malformed() != nil {
+			t.Fatalf("%s: got %v and %v", row.name, err, p.Malformed())
+		}
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			if name, value, ok := strings.Cut(row.headers, ": "); ok {
+				w.Header().Set(name, value)
+			}
+			if _, err := io.WriteString(w, row.body); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, engine := range []func(verify.Target) (*verify.Verifier, error){verify.New, verify.NewNative} {
+			got := verifyWith(t, engine, verify.Target{Service: contracts.HideRedirects(service)}, p, false)[0]
+			shown, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Result != report.Failed || strings.Contains(string(shown), row.secret) ||
+				!strings.Contains(string(shown), "…") {
+				t.Errorf("%s: got %s, want no %s", row.name, shown, row.secret)
+			}
+		}
 	}
 }
 

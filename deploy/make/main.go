@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// artefacts are what it writes, each from the program at a path.
+// artefacts are what it writes, each from the program at a path, or of the package with notices.
 var artefacts = map[string]func(out io.Writer, program string) error{
 	"notices": writeNotices, "sbom": writeSBOM, "man": writeManual,
 	"bash": writeBash, "zsh": writeZsh, "fish": writeFish,
@@ -22,8 +22,8 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) == 0 || artefacts[args[0]] == nil {
-		return fmt.Errorf("usage: make notices | (sbom | man | bash | zsh | fish) PROGRAM")
+	if len(args) == 0 || artefacts[args[0]] == nil || args[0] == "notices" && len(args) == 1 {
+		return fmt.Errorf("usage: make notices PACKAGE | (sbom | man | bash | zsh | fish) PROGRAM")
 	}
 	return artefacts[args[0]](os.Stdout, append(args, "")[1])
 }

@@ -77,7 +77,7 @@ func writeManual(out io.Writer, program string) error {
 		section("SS", "gatehouse "+strings.Join(c.name, " "), c.help)
 	}
 	section("SH", "EXIT STATUS", "0  Done.\n1  Refused or failed.\n"+
-		"2  A wrong flag, setting or argument. Nothing was started.\n3  gatehouse lookup: some rows failed.")
+		"2  A wrong flag, setting or argument. Nothing was started.\n3  gatehouse lookup: some rows failed. gatehouse apply --dry-run: something would change.")
 	section("SH", "FILES", "/etc/gatehouse/gatehouse.yaml  settings of the service\n"+
 		"/etc/gatehouse/gatehouse.key   key file of the service\n/var/lib/gatehouse             its SQLite database")
 	_, err = io.WriteString(out, page.String())

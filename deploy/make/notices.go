@@ -24,10 +24,10 @@ type module struct {
 	folders            []string
 }
 
-// writeNotices writes the licenses of the program, of Go, and of each module that is linked on one
-// of the platforms. Modules with the same text share it.
-func writeNotices(out io.Writer, _ string) error {
-	modules, err := linked()
+// writeNotices writes the licenses of a program, of Go, and of each module that is linked on one of
+// the platforms. Modules with the same text share it. source is the package of the program.
+func writeNotices(out io.Writer, source string) error {
+	modules, err := linked(source)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func writeNotices(out io.Writer, _ string) error {
 	return nil
 }
 
-// linked returns what the program consists of on all platforms: itself, Go and modules.
-func linked() ([]*module, error) {
+// linked returns what a program consists of on all platforms: itself, Go and modules.
+func linked(source string) ([]*module, error) {
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func linked() ([]*module, error) {
 	for _, platform := range platforms {
 		system, processor, _ := strings.Cut(platform, "/")
 		list := exec.Command("go", "list", "-deps", "-tags=netgo,osusergo", "-json=Dir,Standard,Module",
-			"./cmd/gatehouse")
+			source)
 		list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 		list.Stderr = os.Stderr
 		text, err := list.Output()

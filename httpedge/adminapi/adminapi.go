@@ -92,6 +92,8 @@ func Endpoints(
 		row(client+"/secrets", map[string]adminHandler{post: rotateSecret}),
 		row(client+"/secrets/{secret}", map[string]adminHandler{remove: revokeSecret}),
 		row(pathAdminUsers, map[string]adminHandler{get: listUsers, post: createUser}),
+		row(pathAdminImport, map[string]adminHandler{post: importUsers}),
+		row(pathAdminExport, map[string]adminHandler{get: exportUsers}),
 		row(user, map[string]adminHandler{get: readUser, patch: updateUser, remove: deleteUser}),
 		row(user+"/disable", map[string]adminHandler{post: setUserDisabled(true)}),
 		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),

@@ -223,7 +223,12 @@ func TestOperatorManagesUsers(t *testing.T) {
 		"invalid_request", "password")
 	o.Do(200, "POST", "/users/"+id+"/disable", "")
 	o.Do(200, "POST", "/users/"+id+"/enable", "")
+	token, _ = st.NewToken(t, c, 1, oauth.ViewUser)
+	st.Get(t, "/api/user", "Authorization", "Bearer "+token).Object(t)
 	o.Do(204, "POST", "/users/"+id+"/revoke-tokens", "")
+	if got := st.Get(t, "/api/user", "Authorization", "Bearer "+token).Status; got != 401 {
+		t.Errorf("got %d with a revoked token, want 401", got)
+	}
 	o.Do(404, "POST", "/users/77/revoke-tokens", "").Refused(t, "not_found")
 	o.Do(204, "DELETE", "/users/"+id, "")
 	o.Do(404, "GET", "/users/"+id, "").Refused(t, "not_found")

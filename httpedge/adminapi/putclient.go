@@ -42,10 +42,11 @@ func DescribedClient(text []byte, id string, now time.Time) (*oauth.Client, erro
 	if err != nil {
 		return nil, err
 	}
-	c, err := describedClient(o, now)
+	d, err := describedClient(o, now)
 	if err != nil {
 		return nil, err
 	}
+	c := d.Client
 	c.ID, c.Created = id, now
 	for _, check := range []func() error{c.CheckID, c.CheckRegistration, c.CheckNewName} {
 		if err := check(); err != nil {
@@ -55,12 +56,12 @@ func DescribedClient(text []byte, id string, now time.Time) (*oauth.Client, erro
 	return &c, nil
 }
 
-func describedClient(o *object, now time.Time) (oauth.Client, error) {
-	client := newClient(o)
-	o.flag("disabled", &client.Disabled)
-	o.setName(&client.Options.Set)
-	o.secrets(&client.Secrets, now)
-	return client, o.end()
+func describedClient(o *object, now time.Time) (oauth.ClientDescription, error) {
+	d := oauth.ClientDescription{Client: newClient(o)}
+	d.KeepsDisabled = !o.member("disabled", "must be true or false", &d.Disabled)
+	o.setName(&d.Options.Set)
+	o.secrets(&d.Secrets, now)
+	return d, o.end()
 }
 
 // longestSet is the longest name of a set of objects in bytes.

@@ -63,34 +63,16 @@ func profile(o *object, u *account.User) {
 }
 
 func listUsers(c *adminCall) (any, error) {
-	text, limit, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	var after int64
-	if text != "" {
-		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
-			return nil, errAfter
-		}
-	}
-	users, err := c.people.Users(c.context, after, limit)
+	users, next, err := c.userPage(audit.UsersListed)
 	if err != nil {
 		return nil, err
 	}
 	page := struct {
 		Users []userRecord `json:"users"`
 		Next  string       `json:"next"` // the parameter after of the next page; "" = none
-	}{Users: make([]userRecord, len(users))}
+	}{Users: make([]userRecord, len(users)), Next: next}
 	for i, u := range users {
 		page.Users[i] = newUserRecord(u)
-	}
-	seen := audit.Data{"users": len(users)}
-	if len(users) > 0 {
-		seen["first"], seen["last"] = users[0].ID, users[len(users)-1].ID
-	}
-	c.recordRead(audit.Event{Action: audit.UsersListed, Data: seen})
-	if len(users) == limit {
-		page.Next = strconv.FormatInt(users[limit-1].ID, 10)
 	}
 	return page, nil
 }

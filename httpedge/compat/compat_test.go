@@ -24,6 +24,8 @@ func TestMain(m *testing.M) {
 		"TestShapes":          "a listener of one server",
 		"TestKeys":            "--geo-limit, which each node counts",
 		"TestIPInfosGoClient": "a listener of one server",
+		"TestRecorded":        "a listener of one server",
+		"TestRecordedFields":  "a listener of one server",
 	}))
 }
 

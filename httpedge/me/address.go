@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -86,7 +87,7 @@ func (s *service) removeAddress(p *person, f *addressChange,
 	}
 }
 
-const textLastWay = "Nothing else would let you sign in to this account. Add another way first."
+var textLastWay = texts.Of("address.last_way")
 
 // addressField returns the name of the field with the address or number.
 func addressField(channel account.Channel) string {
@@ -164,7 +165,7 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 		s.DropCode(p.HTTP)
 		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity,
 			pages.Problem{Field: addressField(f.Channel),
-				Text: "Another account already uses this."})
+				Text: texts.Of("address.taken")})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	default:

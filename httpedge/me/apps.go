@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -18,20 +19,20 @@ import (
 func (s *service) shownConnections(p *person, all []people.Connection) ([]pages.Connection, error) {
 	var shown []pages.Connection
 	for _, c := range all {
-		texts := permissionTexts(c.Scopes)
+		permissions := permissionTexts(c.Scopes)
 		if len(c.Targets) > 0 {
 			resources, err := s.tokens.Resources(p.Ctx)
 			if err != nil {
 				return nil, err
 			}
 			for _, at := range pages.ResourcePermissions(resources.Reaches(c.Targets), nil) {
-				texts = append(texts, at.Text)
+				permissions = append(permissions, at.Text)
 			}
 		}
 		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name,
 			URI:         c.Client.URI,
-			Permissions: texts, Granted: day(c.Granted),
-			LastUsed: ago(c.Used, p.Now)})
+			Permissions: permissions, Granted: texts.Day(c.Granted),
+			LastUsed: texts.Ago(c.Used, p.Now)})
 	}
 	return shown, nil
 }
@@ -110,7 +111,7 @@ func (s *service) apps(p *person) {
 }
 
 // refuseApp shows the page of the form again, with a problem.
-func (s *service) refuseApp(p *person, status int, text string) {
+func (s *service) refuseApp(p *person, status int, text texts.Text) {
 	if _, all := p.listFrom(); all {
 		s.showApps(p, status, pages.Problem{Text: text})
 		return
@@ -128,7 +129,7 @@ func (s *service) removeApp(p *person) {
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
 		s.refuseApp(p, fasthttp.StatusUnprocessableEntity,
-			"This app is not connected to your account.")
+			texts.Of("apps.unknown"))
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove a connection", err)
 	default:

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -29,7 +30,7 @@ func (s *service) deleteAccount(p *person) {
 	case p.Field("confirm") != "delete":
 		show(fasthttp.StatusUnprocessableEntity,
 			pages.Problem{Field: "confirm",
-				Text: "Tick the box if you want to delete your account."})
+				Text: texts.Of("delete.tick")})
 	default:
 		s.takeDeletion(p, show)
 	}
@@ -61,7 +62,7 @@ func (s *service) showDeleted(v *visit.Visit) {
 		visit.Redirect(v.HTTP, pages.PathMe)
 		return
 	}
-	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: "Your account is deleted",
-		Text: "Your profile is removed, you are signed out everywhere, and apps can no longer use the account.",
-		Link: pages.PathLogin, LinkText: "Sign in to another account"})
+	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: texts.Of("delete.done"),
+		Text: texts.Of("delete.done_text"),
+		Link: pages.PathLogin, LinkText: texts.Of("delete.done_link")})
 }

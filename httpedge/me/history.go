@@ -11,6 +11,8 @@ import (
 
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
+	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
 
@@ -22,11 +24,16 @@ const (
 
 // history shows one page of the person's security history.
 func (s *service) history(p *person) {
+	if p.HTTP.IsPost() { // but for the form of languages, which Handle takes
+		s.ShowProblem(p.HTTP, endpoint.ErrMethodNotAllowed)
+		return
+	}
 	before, err := strconv.ParseInt(string(p.HTTP.QueryArgs().Peek(paramBefore)), 10, 64)
 	if err != nil || before < 1 {
 		before = 0
 	}
 	events, err := s.audit.Events(p.Ctx, audit.Filter{UserID: p.User.ID, Before: before,
+		Since:  p.User.Created, // an import may give the id of an account that is gone
 		Newest: true, Limit: historyRows + 1})
 	if err != nil {
 		s.WriteFailure(p.HTTP, "read the history", err)
@@ -34,7 +41,7 @@ func (s *service) history(p *person) {
 	}
 	page := pages.MeHistory{Account: p.Account(), More: len(events) > historyRows,
 		Later: before != 0}
-	names := map[string]string{}
+	names := map[string]any{}
 	for _, e := range events[:min(len(events), historyRows)] {
 		shown, err := s.shownEvent(p, e, names)
 		if err != nil {
@@ -47,18 +54,16 @@ func (s *service) history(p *person) {
 }
 
 // shownEvent returns an event in plain words. names holds the names of apps by client id.
-func (s *service) shownEvent(p *person, e audit.Event, names map[string]string) (
+func (s *service) shownEvent(p *person, e audit.Event, names map[string]any) (
 	shown pages.HistoryEvent, err error) {
-	said := sentenceOf(&e)
-	name, known := names[said.client]
-	if said.client != "" && !known {
-		if name, err = s.appName(p, said.client); err != nil {
+	id := clientOf(&e)
+	if _, known := names[id]; !known && id != "" {
+		if names[id], err = s.appName(p, id); err != nil {
 			return shown, err
 		}
-		names[said.client] = name
 	}
-	shown = pages.HistoryEvent{Number: e.Number, Text: said.begin, App: name, End: said.end,
-		Count: e.Count, Time: e.Time.UTC().Format("2 January 2006, 15:04 UTC"),
+	shown = pages.HistoryEvent{Number: e.Number, Text: sentenceOf(&e, names[id]),
+		Count: e.Count, Time: texts.Moment(e.Time),
 		At: e.Time.UTC().Format(time.RFC3339)}
 	if e.Actor.Kind == audit.User { // where operators and servers are is not the person's business
 		shown.Place = e.From
@@ -66,173 +71,167 @@ func (s *service) shownEvent(p *person, e audit.Event, names map[string]string) 
 	return shown, nil
 }
 
-// appName returns the name of a client, which may be gone.
-func (s *service) appName(p *person, id string) (string, error) {
+// clientOf returns the id of the client that an event is about; "" = none.
+func clientOf(e *audit.Event) string {
+	if e.Actor.Kind == audit.Client &&
+		(e.Action == audit.TokensRevoked || e.Action == audit.FamilyReused) {
+		return e.Actor.ID
+	}
+	switch e.Action {
+	case audit.SignIn, audit.Authorized, audit.ConsentGiven, audit.ConsentWithdrawn,
+		audit.DeviceAllowed, audit.DeviceDenied, audit.TokensRevoked:
+		return e.Target
+	}
+	return ""
+}
+
+// appName returns the name of a client, which may be gone: the value of a slot.
+func (s *service) appName(p *person, id string) (any, error) {
 	client, err := s.tokens.Client(p.Ctx, id)
 	if errors.Is(err, oauth.ErrNotFound) {
-		return "a deleted app", nil
+		return texts.Of("history.deleted_app"), nil
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	return client.Name, nil
 }
 
-// sentence is an event in plain words: begin, the name of a client if there is one, and end.
-type sentence struct {
-	begin  string
-	client string // id
-	end    string
+// actorKeys are the actors that are not the person.
+var actorKeys = map[audit.ActorKind]string{audit.Operator: "history.operator",
+	audit.Client: "history.client", audit.System: "history.system"}
+
+// eventKeys are the sentences of actions that need no more than the actor and the app.
+var eventKeys = map[audit.Action]string{
+	audit.UserRead: "user_read", audit.BrowserConfirmed: "browser",
+	audit.AccountCreated: "created", audit.AccountDisabled: "disabled",
+	audit.AccountEnabled: "enabled", audit.AccountDeleted: "deleted",
+	audit.PasswordChanged: "password", audit.PasswordReset: "reset",
+	audit.ConsentWithdrawn: "withdrawn", audit.DeviceAllowed: "device_allowed",
+	audit.DeviceDenied: "device_denied",
 }
 
-// sentenceOf returns what happened to an account.
-func sentenceOf(e *audit.Event) sentence {
-	who := map[audit.ActorKind]string{audit.User: "You", audit.Operator: "An operator",
-		audit.Client: "An app", audit.System: "The service"}[e.Actor.Kind]
-	plain := func(text string) sentence { return sentence{begin: text} }
+// sentenceOf returns what happened to an account. app is the name of the client that it is about;
+// nil = none.
+func sentenceOf(e *audit.Event, app any) texts.Text {
+	// done returns the sentence of what the person did, or somebody else.
+	done := func(key string, slots ...any) texts.Text {
+		who, other := actorKeys[e.Actor.Kind]
+		if !other {
+			return texts.Of("history.you_"+key, slots...)
+		}
+		return texts.Of("history."+key, append(slots, "who", texts.Of(who))...)
+	}
+	if key, ok := eventKeys[e.Action]; ok {
+		return done(key, "app", app)
+	}
 	switch e.Action {
 	case audit.SignIn:
-		if e.Target != "" {
-			return sentence{signInText(e) + " for", e.Target, ""}
-		}
-		return plain(signInText(e))
+		return signInText(e, app)
 	case audit.Authorized:
-		end := ""
-		if texts := resourceTexts(e); texts != nil {
-			end = ", which may " + strings.Join(texts, " and ")
+		if used := resourceTexts(e); used != nil {
+			return texts.Of("history.authorized_for", "app", app, "permissions", texts.List(used))
 		}
-		return sentence{"You signed in to", e.Target, end}
+		return texts.Of("history.authorized", "app", app)
 	case audit.ChangeUndone:
-		return plain("A change of " + members(e) + " was undone")
-	case audit.UserRead:
-		return plain(who + " looked at your account")
+		return texts.Of("history.change_undone", "members", members(e))
 	case audit.SignOut:
-		if slices.Contains(e.Details, "all") {
-			return plain(who + " ended all sessions")
+		switch {
+		case slices.Contains(e.Details, "all"):
+			return done("ended_all")
+		case slices.Contains(e.Details, "others"):
+			return done("ended_others")
+		case e.Actor.Kind != audit.User:
+			return done("ended_one")
 		}
-		if slices.Contains(e.Details, "others") {
-			return plain(who + " ended all other sessions")
-		}
-		if e.Actor.Kind != audit.User {
-			return plain(who + " ended a session of yours")
-		}
-		return plain("You signed out")
-	case audit.BrowserConfirmed:
-		return plain(who + " confirmed a new browser with a code")
-	case audit.AccountCreated:
-		return plain(who + " created the account")
+		return texts.Of("history.you_signed_out")
 	case audit.AccountChanged, audit.AddressChanged:
-		return plain(who + " changed " + members(e))
-	case audit.AccountDisabled:
-		return plain(who + " disabled the account")
-	case audit.AccountEnabled:
-		return plain(who + " enabled the account again")
-	case audit.AccountDeleted:
-		return plain(who + " deleted the account")
-	case audit.PasswordChanged:
-		return plain(who + " changed your password")
-	case audit.PasswordReset:
-		if e.Actor.Kind == audit.User {
-			return plain("You set a new password with a code")
-		}
-		return plain(who + " set a new password")
+		return done("changed", "members", members(e))
 	case audit.ConsentGiven:
 		scopes, _ := oauth.ParseScopes(strings.Join(e.Details, " "))
-		texts := append(permissionTexts(scopes), resourceTexts(e)...)
-		if texts == nil {
-			texts = []string{"know that you have an account"}
+		granted := append(permissionTexts(scopes), resourceTexts(e)...)
+		if granted == nil {
+			granted = []texts.Text{texts.Of("permission.exists")}
 		}
-		return sentence{who + " let", e.Target, " " + strings.Join(texts, " and ")}
-	case audit.ConsentWithdrawn:
-		return sentence{who + " removed", e.Target, " from your account"}
-	case audit.DeviceAllowed:
-		return sentence{who + " let", e.Target, " use the account on a device"}
-	case audit.DeviceDenied:
-		return sentence{who + " did not let", e.Target, " use the account on a device"}
+		return done("consent", "app", app, "permissions", texts.List(granted))
 	case audit.TokensRevoked:
-		if e.Actor.Kind == audit.Client {
-			return sentence{"You were signed out of", e.Actor.ID, ""}
+		switch {
+		case e.Actor.Kind == audit.Client:
+			return texts.Of("history.client_ended", "app", app)
+		case slices.Contains(e.Details, "user"):
+			return done("ended_apps")
 		}
-		if slices.Contains(e.Details, "user") {
-			return plain(who + " ended the access of all apps")
-		}
-		return sentence{who + " ended the access of", e.Target, ""}
+		return done("ended_app", "app", app)
 	case audit.FamilyReused:
-		const why = " was ended, because one of its codes or tokens was used again"
-		if e.Actor.Kind == audit.Client {
-			return sentence{"The access of", e.Actor.ID, why}
+		if app != nil {
+			return texts.Of("history.reused", "app", app)
 		}
-		return plain("The access of an app" + why)
+		return texts.Of("history.reused_unknown")
 	case audit.BudgetReached:
 		if slices.Contains(e.Details, "passwords") {
-			return plain("Too many wrong passwords were entered")
+			return texts.Of("history.many_passwords")
 		}
-		return plain("There were too many attempts, and more were refused for a while")
+		return texts.Of("history.many_attempts")
 	}
-	return plain("Something else happened: " + strings.ReplaceAll(string(e.Action), "_", " "))
+	return texts.Of("history.something", "action", strings.ReplaceAll(string(e.Action), "_", " "))
 }
 
 // signInText describes a sign-in or an attempt.
-func signInText(e *audit.Event) string {
-	where := ""
-	if slices.Contains(e.Details, "new_browser") {
-		where = " in a new browser"
-	}
+func signInText(e *audit.Event, app any) texts.Text {
 	has := func(means string) bool { return slices.Contains(e.Details, means) }
+	key := "signed_in"
 	switch {
 	case e.Outcome == audit.Failed && has("password"):
-		return "Somebody entered a wrong password" + where
+		key = "wrong_password"
 	case e.Outcome == audit.Failed:
-		return "Somebody entered a wrong code" + where
+		key = "wrong_code"
 	case e.Outcome == audit.Refused:
-		return "Somebody was kept from signing in" + where
+		key = "kept_out"
 	case has("password"):
-		return "You signed in with your password" + where
+		key = "by_password"
 	case has("phone"):
-		return "You signed in with a code to your phone" + where
+		key = "by_phone"
 	case has("registration"):
-		return "You signed in for the first time" + where
+		key = "by_registration"
 	case has("reset"):
-		return "You signed in after you set a new password" + where
+		key = "by_reset"
 	}
-	return "You signed in" + where
+	text := texts.Of("history." + key)
+	if has("new_browser") {
+		text = texts.Of("history.in_new_browser", "what", text)
+	}
+	if app != nil {
+		text = texts.Of("history.for_app", "what", text, "app", app)
+	}
+	return text
 }
 
 // resourceTexts says what a consent lets an app do at the APIs of others.
-func resourceTexts(e *audit.Event) (texts []string) {
+func resourceTexts(e *audit.Event) (used []texts.Text) {
 	all, _ := e.Data["resources"].([]any)
 	for _, one := range all {
 		r, _ := one.(map[string]any)
 		if uri, ok := r["resource"].(string); ok {
-			texts = append(texts, "use "+uri)
+			used = append(used, texts.Of("permission.resource_used", "place", uri))
 		}
 	}
-	return texts
+	return used
 }
 
-// memberWords are the members of an account in plain words.
-var memberWords = map[string]string{
-	"email": "email address", "phone_number": "phone number", "name": "name",
-	"username": "username", "gender": "gender", "bio": "text about you",
-	"place_of_birth": "place of birth", "date_of_birth": "date of birth", "address": "address",
-	"profile_picture": "picture", "phone_sign_in": "sign-in by phone",
-}
+// memberNames are the members of an account that have a text.
+var memberNames = []string{"email", "phone_number", "name", "username", "gender", "bio",
+	"place_of_birth", "date_of_birth", "address", "profile_picture", "phone_sign_in"}
 
-// members returns the changed members, as in "your name, username and gender".
-func members(e *audit.Event) string {
-	var words []string
+// members returns the changed members, as in "name, username and gender".
+func members(e *audit.Event) texts.Text {
+	var words []texts.Text
 	for _, name := range e.Details {
-		if word, known := memberWords[name]; known {
-			words = append(words, word)
+		if slices.Contains(memberNames, name) {
+			words = append(words, texts.Of("member."+name))
 		}
 	}
-	if len(words) == 0 {
-		return "your account"
+	if words == nil {
+		return texts.Of("member.account")
 	}
-	last := len(words) - 1
-	text := strings.Join(words[:last], ", ")
-	if last > 0 {
-		text += " and "
-	}
-	return "your " + text + words[last]
+	return texts.List(words)
 }

@@ -127,7 +127,7 @@ func TestHistoryInPlainWords(t *testing.T) {
 			t.Errorf("%s: got %q, want %q first", row.action, sentences, row.want)
 			continue
 		}
-		if got, want := strings.HasSuffix(lines[0], " UTC, from 127.0.0.0/24"),
+		if got, want := strings.HasSuffix(lines[0], " UTC · from 127.0.0.0/24"),
 			row.by.Kind == audit.User; got != want || !strings.Contains(lines[0], " UTC") {
 			t.Errorf("%s: got %q, want a time, and a place is %t", row.action, lines[0], want)
 		}

@@ -54,7 +54,7 @@ func Endpoints(
 	}
 	all = append(all, s.proofEndpoints(show)...)
 	return append(all, endpoint.Endpoint{
-		Pattern: pages.PathMeHistory, Methods: show[:2], Handle: s.personal(s.history),
+		Pattern: pages.PathMeHistory, Methods: show, Handle: s.personal(s.history),
 		Format: endpoint.Page,
 	}, endpoint.Endpoint{
 		Pattern: pages.PathMeDeleted, Methods: show[:2], Handle: s.Handle(s.showDeleted),

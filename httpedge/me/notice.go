@@ -1,10 +1,10 @@
 package me
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/visit"
 )
 
@@ -27,18 +27,13 @@ const (
 	noticePhoneRemoved
 )
 
-var noticeTexts = map[notice]string{
-	noticeSaved:         "Your profile is saved.",
-	noticePassword:      "Your password is changed. You are signed out everywhere else, and apps have to ask you to sign in again.",
-	noticeEmail:         "Your email address is changed.",
-	noticePhone:         "Your phone number is changed.",
-	noticeAppRemoved:    "The app can no longer use your account.",
-	noticeSessionEnded:  "The session is ended.",
-	noticeSessionsEnded: "All other sessions are ended.",
-	noticePhoneSignIn:   "A code to your phone can now replace your password.",
-	noticeEmailRemoved:  "Your email address is removed.",
-	noticePhoneRemoved:  "Your phone number is removed.",
-	noticePasswordOnly:  "Only your password signs you in now.",
+var noticeKeys = map[notice]string{
+	noticeSaved: "me.saved", noticePassword: "password.changed",
+	noticeEmail: "address.email_changed", noticePhone: "address.phone_changed",
+	noticeAppRemoved: "apps.removed", noticeSessionEnded: "sessions.ended",
+	noticeSessionsEnded: "sessions.others_ended", noticePhoneSignIn: "phonesignin.allowed",
+	noticeEmailRemoved: "address.email_removed", noticePhoneRemoved: "address.phone_removed",
+	noticePasswordOnly: "phonesignin.ended",
 }
 
 const (
@@ -66,30 +61,11 @@ func noticed(v *visit.Visit) notice {
 	return notice(payload[0])
 }
 
-// notice returns the text of the notice in the URL of the request.
-func (p *person) notice() string { return noticeTexts[noticed(p.Visit)] }
-
-// day formats the day of t, in UTC.
-func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
-
-// ago formats how long before now t was, and the day of t after a week; "" = never.
-func ago(t, now time.Time) string {
-	age := now.Sub(t)
-	switch {
-	case t.IsZero():
-		return ""
-	case age < 2*time.Minute:
-		return "just now"
-	case age < time.Hour:
-		return strconv.Itoa(int(age/time.Minute)) + " minutes ago"
-	case age < 2*time.Hour:
-		return "an hour ago"
-	case age < 24*time.Hour:
-		return strconv.Itoa(int(age/time.Hour)) + " hours ago"
-	case age < 48*time.Hour:
-		return "a day ago"
-	case age < 7*24*time.Hour:
-		return strconv.Itoa(int(age/(24*time.Hour))) + " days ago"
+// notice returns the text of the notice in the URL of the request; nil = none.
+func (p *person) notice() texts.Text {
+	key, ok := noticeKeys[noticed(p.Visit)]
+	if !ok {
+		return nil
 	}
-	return day(t)
+	return texts.Of(key)
 }

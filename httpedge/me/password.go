@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -31,7 +32,7 @@ func (s *service) changePassword(p *person) {
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case next == "":
 		show(fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Field: "new_password", Text: "Enter a new password."})
+			pages.Problem{Field: "new_password", Text: texts.Of("wrong.new_password_missing")})
 	default:
 		s.takePassword(p, next, show)
 	}
@@ -44,7 +45,7 @@ func (s *service) takePassword(p *person, next string, show func(int, ...pages.P
 	case s.refuseProof(p, err, show):
 	case errors.As(err, &wrong):
 		show(fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Field: "new_password", Text: "The new password " + wrong.Message + "."})
+			pages.Problem{Field: "new_password", Text: visit.FieldText(wrong)})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:

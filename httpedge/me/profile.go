@@ -8,11 +8,12 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
 
-const textUsernameTaken = "This username is taken. Choose another one."
+var textUsernameTaken = texts.Of("me.username_taken")
 
 // profileField is a field of the profile: in a user and on the page.
 type profileField struct {
@@ -64,8 +65,7 @@ func (s *service) saveProfile(p *person) {
 		}
 	}
 	if !once {
-		s.RefusePage(p.Visit, "A field of the form was sent more than once.",
-			"Go back, load the page again and send it once more.")
+		s.RefusePage(p.Visit, texts.Of("message.repeated_field"), texts.Of("message.send_again"))
 		return
 	}
 	_, err := s.people.UpdateUser(p.Ctx, p.User.ID, func(u *account.User) error {
@@ -81,7 +81,7 @@ func (s *service) saveProfile(p *person) {
 
 // respondToProfile responds after an attempt to save a profile.
 func (s *service) respondToProfile(p *person, entered pages.Profile, err error) {
-	status, problems := visit.Again(p.Visit, err, "", "")
+	status, problems := visit.Again(p.Visit, err, "", "wrong.attempts")
 	switch {
 	case status != 0:
 		s.showMe(p, status, entered, problems...)
@@ -99,8 +99,8 @@ func (s *service) respondToProfile(p *person, entered pages.Profile, err error) 
 
 // permissionTexts returns what scopes let a client do. Each text follows "can" or "will be able
 // to".
-func permissionTexts(scopes oauth.Scopes) []string {
-	var all []string
+func permissionTexts(scopes oauth.Scopes) []texts.Text {
+	var all []texts.Text
 	for _, p := range pages.Permissions(scopes, 0) {
 		all = append(all, p.Text)
 	}

@@ -55,18 +55,18 @@ func TestInvalidProfile(t *testing.T) {
 	b, _ := st.SignedIn(t, ada)
 	for _, c := range []struct{ field, entered, says string }{
 		{"name", " ", "Enter your name."},
-		{"name", strings.Repeat("é", 201), "The name must have at most 200 characters."},
+		{"name", strings.Repeat("é", 201), "Use at most 200 characters."},
 		{"username", "a b", "The username may contain only letters"},
 		{"username", "bo_BUILDS", "This username is taken. Choose another one."},
-		{"gender", strings.Repeat("x", 51), "The gender must have at most 50 characters."},
-		{"bio", strings.Repeat("x", 2001), "The text about you must have at most 2000 characters."},
-		{"bio", "a\x00b", "The text about you must not contain control characters."},
-		{"bio", "\xff\xfe", "The text about you is not valid UTF-8."},
-		{"place_of_birth", "\u202egnp", "The place of birth must not contain control characters."},
+		{"gender", strings.Repeat("x", 51), "Use at most 50 characters."},
+		{"bio", strings.Repeat("x", 2001), "Use at most 2000 characters."},
+		{"bio", "a\x00b", "Remove the control characters."},
+		{"bio", "\xff\xfe", "This is not valid text."},
+		{"place_of_birth", "\u202egnp", "Remove the control characters."},
 		{"date_of_birth", "31.12.1990",
 			"The date of birth must be a valid date in the form YYYY-MM-DD."},
 		{"date_of_birth", "2990-12-31", "The date of birth must not be in the future."},
-		{"address", strings.Repeat("x", 501), "The address must have at most 500 characters."},
+		{"address", strings.Repeat("x", 501), "Use at most 500 characters."},
 		{"profile_picture", "javascript:alert(1)", "The link must be an http or https URL."},
 	} {
 		p := b.SendTo(b.Get("/me"), "/me", "gender", "female", c.field, c.entered)

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -131,7 +132,7 @@ func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 			show(status, problems...)
 		}
 		if errors.Is(err, people.ErrProofNeeded) {
-			show(fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose where the code goes."})
+			show(fasthttp.StatusUnprocessableEntity, pages.Problem{Text: texts.Of("proof.choose")})
 			return
 		}
 		s.GoToCode(p.Visit, f, token, err)
@@ -182,12 +183,12 @@ func (s *service) resendProof(p *person, _ string, f *visit.CodeFlow) {
 func (s *service) refuseProof(p *person, err error,
 	show func(status int, problems ...pages.Problem)) (responded bool) {
 	status, problems := visit.Again(p.Visit, err, "current_password",
-		"There were too many attempts.")
+		"proof.too_many")
 	switch {
 	case errors.Is(err, people.ErrWrongCredentials):
-		text := "This is not your password. Check it and try again."
+		text := texts.Of("wrong.own_password")
 		if p.Field("current_password") == "" {
-			text = "Enter your password."
+			text = texts.Of("wrong.password_missing")
 		}
 		show(status, pages.Problem{Field: "current_password", Text: text})
 	case status == fasthttp.StatusTooManyRequests:

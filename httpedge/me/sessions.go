@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -31,8 +32,8 @@ func (s *service) sessionsOf(p *person) ([]*account.Session, error) {
 func (p *person) shownSessions(all []*account.Session) []pages.Session {
 	var shown []pages.Session
 	for _, session := range all {
-		shown = append(shown, pages.Session{ID: session.ID(), Device: session.Device,
-			Since: day(session.Created), Seen: ago(session.Seen, p.Now),
+		shown = append(shown, pages.Session{ID: session.ID(), Device: texts.Device(session.Device),
+			Since: texts.Day(session.Created), Seen: texts.Ago(session.Seen, p.Now),
 			Current: session.Hash == p.Session.Hash})
 	}
 	return shown
@@ -69,7 +70,7 @@ func (s *service) showSessions(p *person, status int, problems ...pages.Problem)
 }
 
 // refuseSession shows the page of the form again, with a problem.
-func (s *service) refuseSession(p *person, status int, text string) {
+func (s *service) refuseSession(p *person, status int, text texts.Text) {
 	if _, all := p.listFrom(); all {
 		s.showSessions(p, status, pages.Problem{Text: text})
 		return
@@ -95,7 +96,7 @@ func (s *service) endSession(p *person) {
 	err := s.people.EndSession(p.Ctx, p.User.ID, id, p.Now)
 	switch {
 	case errors.Is(err, account.ErrNotFound):
-		s.refuseSession(p, fasthttp.StatusUnprocessableEntity, "This session has ended already.")
+		s.refuseSession(p, fasthttp.StatusUnprocessableEntity, texts.Of("sessions.gone"))
 	case err != nil:
 		s.WriteFailure(p.HTTP, "end a session", err)
 	case id == p.Session.ID():

@@ -288,3 +288,42 @@ func TestJWTForResourcesIsIntrospected(t *testing.T) {
 		}
 	}
 }
+
+// TestLongestJWT issues JWTs for the most and longest resources: one that would be too long for this
+// service to read is refused, before its code is used.
+func TestLongestJWT(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	o := st.NewOperator(t)
+	_, api := newResources(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	for i, scope := range []string{"s", strings.Repeat("s", 64)} {
+		var uris []string
+		for n := range 8 {
+			uri := fmt.Sprintf("https://long-%d-%d.example/", i, n)
+			uris = append(uris, uri+strings.Repeat("x", 250-len(uri)))
+			o.Do(201, "POST", "/resources", fmt.Sprintf(`{"uri":%q,"scopes":["%s%d"]}`, uris[n], scope[1:], n))
+		}
+		c := st.NewOpenIDClient(t, func(c *oauth.Client) {
+			c.ID, c.Options.JWTAccessTokens = strings.Repeat("App.", 10)[:39]+fmt.Sprint(i), true
+		})
+		names := ""
+		for n := range 8 {
+			names += fmt.Sprintf(" %s%d", scope[1:], n)
+		}
+		code := st.NewBrowser(t).Allow(at(c.Request("scope", "openid view-user"+names), uris...), rosa).Code(t, st)
+		form := []string{"grant_type", "authorization_code", "client_id", c.ID, "client_secret", c.Secret,
+			"code", code, "redirect_uri", stacktest.RedirectURI, "code_verifier", stacktest.Verifier}
+		got := st.PostToken(t, stacktest.Values(form...))
+		if i == 1 {
+			if got.Status != 400 || got.Object(t)["error"] != "invalid_target" {
+				t.Errorf("got %d %s, want invalid_target", got.Status, got.Body)
+			}
+			got = st.PostToken(t, stacktest.Values(append(form, "resource", uris[7])...))
+		}
+		jwt, _ := got.Object(t)["access_token"].(string)
+		if said := st.Introspect(t, api, jwt); got.Status != 200 || said["active"] != true {
+			t.Errorf("got %d, %d bytes, %v, want an active token", got.Status, len(jwt), said)
+		}
+		t.Logf("%d bytes", len(jwt))
+	}
+}

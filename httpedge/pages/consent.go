@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 )
 
 // Account is a signed-in person as the pages show it.
@@ -65,23 +66,19 @@ func (p Accounts) Several() bool { return len(p.Accounts) > 1 }
 
 // Permission is one thing that a client asks for.
 type Permission struct {
-	Text    string // after "will be able to"
-	Granted bool   // it was allowed before
+	Text    texts.Text // after "will be able to"
+	Granted bool       // it was allowed before
 }
 
 // permissions are what each scope lets a client do, in the order of the page.
 var permissions = []struct {
 	scope oauth.Scopes
-	text  string
+	key   string
 }{
-	{oauth.OpenID, "know you again when you come back"},
-	{oauth.ViewUser, "see your name, email address, username, profile picture and gender"},
-	{oauth.DetailUser, "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself"},
-	{oauth.Profile, "see your name, username, profile picture, gender and date of birth"},
-	{oauth.Email, "see your email address"},
-	{oauth.Phone, "see your phone number"},
-	{oauth.Address, "see your address"},
-	{oauth.OfflineAccess, "use your account when you are away, also after you sign out"},
+	{oauth.OpenID, "permission.openid"}, {oauth.ViewUser, "permission.view_user"},
+	{oauth.DetailUser, "permission.detail_user"}, {oauth.Profile, "permission.profile"},
+	{oauth.Email, "permission.email"}, {oauth.Phone, "permission.phone"},
+	{oauth.Address, "permission.address"}, {oauth.OfflineAccess, "permission.offline_access"},
 }
 
 // Permissions says what scopes let a client do, each after "will be able to", and which of them
@@ -90,7 +87,7 @@ func Permissions(scopes, granted oauth.Scopes) []Permission {
 	var all []Permission
 	for _, p := range permissions {
 		if scopes.Contains(p.scope) {
-			all = append(all, Permission{Text: p.text, Granted: granted.Contains(p.scope)})
+			all = append(all, Permission{Text: texts.Of(p.key), Granted: granted.Contains(p.scope)})
 		}
 	}
 	return all
@@ -101,17 +98,25 @@ func Permissions(scopes, granted oauth.Scopes) []Permission {
 func ResourcePermissions(reaches []oauth.Reach, granted oauth.Targets) []Permission {
 	var all []Permission
 	for _, r := range reaches {
-		text := "use " + r.Place + " in your name"
+		key, slots := "permission.resource", []any{"place", r.Place}
 		if r.Name != "" {
-			text = "use " + r.Name + " (" + r.Place + ") in your name"
+			slots[1] = texts.Of("permission.resource_named", "name", r.Name, "place", r.Place)
 		}
-		if len(r.Raw) > 0 {
-			text += ", with the permission “" + strings.Join(r.Raw, "”, “") + "”"
+		var scopes []texts.Text
+		for _, raw := range r.Raw {
+			scopes = append(scopes, texts.Of("permission.quoted", "scope", raw))
 		}
-		if len(r.Texts) > 0 {
-			text += ": " + strings.Join(r.Texts, "; ")
+		said := strings.Join(r.Texts, "; ")
+		switch {
+		case scopes != nil && said != "":
+			key = "permission.resource_both"
+		case scopes != nil:
+			key = "permission.resource_raw"
+		case said != "":
+			key = "permission.resource_texts"
 		}
-		all = append(all, Permission{Text: text,
+		all = append(all, Permission{
+			Text:    texts.Of(key, append(slots, "scopes", texts.List(scopes), "texts", said)...),
 			Granted: granted.Contains(oauth.Targets{r.Target})})
 	}
 	return all

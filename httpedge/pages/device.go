@@ -1,5 +1,7 @@
 package pages
 
+import "gatehouse/actors/texts"
+
 // DeviceCode is the page on which a person enters the code that a device shows.
 type DeviceCode struct {
 	Account   Account
@@ -34,6 +36,14 @@ type Device struct {
 
 // Render returns the page.
 func (p Device) Render(v *View) ([]byte, error) { return v.render(device, p) }
+
+// Ago returns how long ago the device asked.
+func (p Device) Ago() texts.Text {
+	if p.Minutes == 0 {
+		return texts.Of("ago.now")
+	}
+	return texts.Of("ago.minutes", "n", p.Minutes)
+}
 
 // Here reports whether a program on this computer gets the access: a device is another one.
 func (p Device) Here() bool { return false }

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 )
 
@@ -20,15 +22,33 @@ type page interface {
 	Render(v *pages.View) ([]byte, error)
 }
 
+// languages are all that there are.
+var languages = func() *texts.Set {
+	all, err := texts.Load(texts.Options{Drafts: true})
+	if err != nil {
+		panic(err)
+	}
+	return all
+}()
+
+var (
+	noon       = time.Date(2026, time.May, 3, 12, 4, 0, 0, time.UTC)
+	may3, may1 = texts.Day(noon), texts.Day(noon.AddDate(0, 0, -2))
+	april20    = texts.Day(noon.AddDate(0, 0, -13))
+	december12 = texts.Day(noon.AddDate(0, -5, 9))
+	recently   = texts.Ago(noon, noon)
+	yesterday  = texts.Ago(noon.AddDate(0, 0, -1), noon)
+)
+
 // plain is the view of pages without settings.
-var plain = pages.NewView(brand.Brand{}.Of("https://id.example"))
+var plain = pages.NewView(brand.Brand{}.Of("https://id.example"), languages)
 
 // branded is a page in the brand of an operator.
 type branded struct{ page }
 
 var atlas = pages.NewView(brand.Brand{Name: "Atlas", Host: "id.atlas.example",
 	Logo: &brand.Image{Type: "image/svg+xml", Data: []byte("<svg/>")}, Color: brand.Color{R: 0x7a, B: 0x19},
-	Support: "mailto:help@atlas.example", Terms: "https://atlas.example/terms", Privacy: "https://atlas.example/privacy"})
+	Support: "mailto:help@atlas.example", Terms: "https://atlas.example/terms", Privacy: "https://atlas.example/privacy"}, languages)
 
 // Render returns the page in that brand.
 func (b branded) Render(*pages.View) ([]byte, error) { return b.page.Render(atlas) }
@@ -45,9 +65,9 @@ var (
 	rogue = pages.Account{ID: 8, Name: hostile, Address: hostile}
 	long  = pages.Account{ID: 10, Name: strings.Repeat("Wolfeschlegelsteinhausenbergerdorff", 5), Address: strings.Repeat("x", 60) + "@" + strings.Repeat("sub.", 20) + "example.com"}
 
-	wrong = []pages.Problem{{Text: hostile}}
-	basic = pages.Permission{Text: "see your name, email address, username, profile picture and gender"}
-	full  = pages.Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself"}
+	wrong = []pages.Problem{{Text: texts.Literal(hostile)}}
+	basic = pages.Permission{Text: texts.Of("permission.view_user")}
+	full  = pages.Permission{Text: texts.Of("permission.detail_user")}
 	seen  = pages.Permission{Text: basic.Text, Granted: true}
 
 	profile = pages.Profile{Name: "Rosa Liebermann", Username: "rosa", Gender: "female", Bio: "I mend clocks.\nAnd boats.", PlaceOfBirth: "Lübeck",
@@ -56,13 +76,13 @@ var (
 		Account: rosa, FormToken: "token", Fields: profile, Email: "rosa@example.com", Phone: "+4915112345678",
 		EmailOffered: true, PhoneOffered: true, HasPassword: true, Accounts: "/accounts", Logout: "/logout",
 		Connections: []pages.Connection{
-			{ClientID: "a", Name: "Atlas", URI: "https://atlas.example/about", Permissions: []string{basic.Text}, Granted: "3 May 2026", LastUsed: "today"},
-			{ClientID: "b", Name: "Bureau of Weights and Measures", Permissions: []string{basic.Text, full.Text}, Granted: "12 December 2025"},
+			{ClientID: "a", Name: "Atlas", URI: "https://atlas.example/about", Permissions: []texts.Text{basic.Text}, Granted: may3, LastUsed: recently},
+			{ClientID: "b", Name: "Bureau of Weights and Measures", Permissions: []texts.Text{basic.Text, full.Text}, Granted: december12},
 		},
 		Sessions: []pages.Session{
-			{ID: "1", Device: "Firefox on Linux", Since: "3 May 2026", Seen: "now", Current: true},
-			{ID: "2", Device: "Chrome on Android", Since: "1 May 2026", Seen: "yesterday"},
-			{ID: "3", Since: "12 December 2025", Seen: "20 April 2026"},
+			{ID: "1", Device: texts.Device("Firefox on Linux"), Since: may3, Seen: recently, Current: true},
+			{ID: "2", Device: texts.Device("Chrome on Android"), Since: may1, Seen: yesterday},
+			{ID: "3", Device: texts.Device(""), Since: december12, Seen: april20},
 		},
 	}
 )
@@ -72,7 +92,7 @@ func apps(n int) []pages.Connection {
 	var all []pages.Connection
 	for i := range n {
 		all = append(all, pages.Connection{ClientID: fmt.Sprintf("6ba7b810-9dad-11d1-80b4-00c04fd430%02x", i), Name: fmt.Sprintf("Atlas %d", i+1),
-			URI: "https://atlas.example/about", Permissions: []string{basic.Text}, Granted: "3 May 2026", LastUsed: "today"})
+			URI: "https://atlas.example/about", Permissions: []texts.Text{basic.Text}, Granted: may3, LastUsed: recently})
 	}
 	return all
 }
@@ -83,66 +103,66 @@ var all = map[string]page{
 		Phone: "/register/phone" + flowQuery, Reset: "/reset" + flowQuery},
 	"brand":        branded{pages.Login{Action: "/login", FormToken: "token", Register: "/register", Phone: "/register/phone", Reset: "/reset"}},
 	"brand_me":     branded{rosaMe},
-	"brand_error":  branded{pages.Message{Title: "Please try again", Text: "The service could not do this just now.", Reference: "0f8c6a4e9d2b4f1b"}},
+	"brand_error":  branded{pages.Message{Title: texts.Of("message.try_again"), Text: texts.Of("message.failed"), Reference: "0f8c6a4e9d2b4f1b"}},
 	"login_alone":  pages.Login{Action: "/login", FormToken: "token"},
-	"login_notice": pages.Login{Action: "/login", FormToken: "token", Notice: "Your account is deleted.", Register: "/register", Reset: "/reset"},
+	"login_notice": pages.Login{Action: "/login", FormToken: "token", Notice: texts.Of("delete.done"), Register: "/register", Reset: "/reset"},
 	"login_again": pages.Login{Action: "/login", FormToken: "token", Email: "rosa@example.com", Problems: []pages.Problem{
-		{Field: "email", Text: "Enter your email address."}, {Field: "password", Text: "Enter your password."}, {Text: "Too many attempts to sign in have failed. Try again in 9 seconds."}}},
+		{Field: "email", Text: texts.Of("wrong.email_missing")}, {Field: "password", Text: texts.Of("wrong.password_missing")}, {Text: texts.Of("login.too_many", "wait", texts.Wait(9))}}},
 	"login_code": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, Email: "rosa@example.com", CodePath: "/login/code" + flowQuery, CodeToken: "token", Register: "/register" + flowQuery,
-		Reset: "/reset" + flowQuery, Problems: []pages.Problem{{Text: "Many attempts to sign in to this account, or from your network, have failed. First confirm that the address is yours."}}},
+		Reset: "/reset" + flowQuery, Problems: []pages.Problem{{Text: texts.Of("login.many_attempts")}}},
 	"login_code_hostile": pages.Login{Client: hostile, Action: "/login", Email: hostile, CodePath: "/login/code", CodeToken: hostile, Problems: wrong},
-	"login_hostile": pages.Login{Client: hostile, Action: "/login?state=" + `%22%3E%3Cscript%3E`, FormToken: hostile, Email: hostile, Notice: hostile,
-		Problems: []pages.Problem{{Field: "email", Text: hostile}}},
+	"login_hostile": pages.Login{Client: hostile, Action: "/login?state=" + `%22%3E%3Cscript%3E`, FormToken: hostile, Email: hostile, Notice: texts.Literal(hostile),
+		Problems: []pages.Problem{{Field: "email", Text: texts.Literal(hostile)}}},
 	"login_long": pages.Login{Client: long.Name, Action: "/login", FormToken: "token", Email: long.Address, Register: "/register", Phone: "/register/phone", Reset: "/reset"},
 
 	"register": pages.Register{Client: "Atlas", Action: "/register" + flowQuery, FormToken: "token", Login: "/login" + flowQuery, Phone: "/register/phone" + flowQuery},
 	"register_again": pages.Register{Action: "/register", FormToken: "token", Name: "Rosa Liebermann", Email: "rosa@example", Login: "/login", Problems: []pages.Problem{
-		{Field: "name", Text: "Enter your name."}, {Field: "email", Text: "This is not an email address."}, {Field: "password", Text: "The password must have at least 10 characters."}}},
+		{Field: "name", Text: texts.Of("wrong.name_missing")}, {Field: "email", Text: texts.Of("wrong.email_form")}, {Field: "password", Text: texts.Of("wrong.password_short", "n", 10)}}},
 	"register_hostile": pages.Register{Client: hostile, Action: "/register", FormToken: hostile, Name: hostile, Email: hostile, Login: "/login", Problems: wrong},
 
 	"phone": pages.Phone{Client: "Atlas", Action: "/register/phone" + flowQuery, FormToken: "token", Login: "/login" + flowQuery},
 	"phone_again": pages.Phone{Action: "/register/phone", FormToken: "token", Number: "0151 12345678", Login: "/login",
-		Problems: []pages.Problem{{Field: "phone_number", Text: "Enter the number with its country code."}}},
+		Problems: []pages.Problem{{Field: "phone_number", Text: texts.Of("wrong.phone_form")}}},
 	"phone_hostile": pages.Phone{Client: hostile, Action: "/register/phone", FormToken: hostile, Number: hostile, Login: "/login", Problems: wrong},
 
 	"reset":         pages.Reset{Client: "Atlas", Action: "/reset" + flowQuery, FormToken: "token", Login: "/login" + flowQuery},
-	"reset_again":   pages.Reset{Action: "/reset", FormToken: "token", Email: "rosa", Login: "/login", Problems: []pages.Problem{{Field: "email", Text: "This is not an email address."}}},
+	"reset_again":   pages.Reset{Action: "/reset", FormToken: "token", Email: "rosa", Login: "/login", Problems: []pages.Problem{{Field: "email", Text: texts.Of("wrong.email_form")}}},
 	"reset_hostile": pages.Reset{Client: hostile, Action: "/reset", FormToken: hostile, Email: hostile, Login: "/login", Problems: wrong},
 
 	"verify_registration": pages.Verify{Client: "Atlas", Action: "/register/verify" + flowQuery, FormToken: "token", Resend: "/register/resend" + flowQuery, ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/register" + flowQuery},
 	"verify_resend": pages.Verify{Action: "/register/verify", FormToken: "token", Address: "rosa@example.com", Resend: "/register/resend",
-		ResendToken: "token", Back: "/register", Notice: "We sent a new code."},
+		ResendToken: "token", Back: "/register", Notice: texts.Of("verify.sent")},
 	"verify_again": pages.Verify{Action: "/register/verify", FormToken: "token", Address: "rosa@example.com", Resend: "/register/resend", ResendToken: "token", Wait: 3000,
-		Problems: []pages.Problem{{Field: "code", Text: "This is not the code that we sent. You can try 3 more times."}}},
+		Problems: []pages.Problem{{Field: "code", Text: texts.Of("wrong.code")}}},
 	"verify_phone": pages.Verify{Kind: pages.VerifyPhone, Client: "Atlas", Action: "/register/phone/verify", FormToken: "token", Address: "+4915112345678",
 		Resend: "/register/phone/resend", ResendToken: "token", Back: "/register/phone"},
 	"verify_phone_again": pages.Verify{Kind: pages.VerifyPhone, Action: "/register/phone/verify", FormToken: "token", Resend: "/register/phone/resend", ResendToken: "token", Address: "+4915112345678", Wait: 1,
-		Problems: []pages.Problem{{Field: "name", Text: "You are new here: enter your name."}}},
+		Problems: []pages.Problem{{Field: "name", Text: texts.Of("wrong.name_missing")}}},
 	"verify_reset": pages.Verify{Kind: pages.VerifyReset, Client: "Atlas", Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/reset"},
 	"verify_reset_again": pages.Verify{Kind: pages.VerifyReset, Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 20000, Back: "/reset",
-		Problems: []pages.Problem{{Field: "code", Text: "Enter the code."}, {Field: "password", Text: "The password is too common and easy to guess."}}},
+		Problems: []pages.Problem{{Field: "code", Text: texts.Of("verify.missing")}, {Field: "password", Text: texts.Of("wrong.password_common")}}},
 	"verify_browser":      pages.Verify{Kind: pages.VerifyBrowser, Client: "Atlas", Action: "/login/verify" + flowQuery, FormToken: "token", Resend: "/login/resend" + flowQuery, ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/login" + flowQuery},
 	"verify_email_change": pages.Verify{Kind: pages.VerifyEmailChange, Action: "/me/email/verify", FormToken: "token", Resend: "/me/email/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/me/email"},
 	"verify_phone_change": pages.Verify{Kind: pages.VerifyPhoneChange, Action: "/me/phone/verify", FormToken: "token", Resend: "/me/phone/resend", ResendToken: "token", Address: "+4915112345678", Wait: 30, Back: "/me/phone"},
 	"verify_proof":        pages.Verify{Kind: pages.VerifyPhoneProof, Action: "/me/confirm/verify?for=email", FormToken: "token", Address: kofi.Address, Resend: "/me/confirm/resend?for=email", ResendToken: "token", Back: "/me/confirm?for=email"},
 	"verify_hostile": pages.Verify{Kind: pages.VerifyPhone, Client: hostile, Action: "/register/phone/verify", FormToken: hostile, Address: hostile, Name: hostile,
-		Resend: "/register/phone/resend", ResendToken: hostile, Back: "/register/phone", Notice: hostile, Problems: wrong},
+		Resend: "/register/phone/resend", ResendToken: hostile, Back: "/register/phone", Notice: texts.Literal(hostile), Problems: wrong},
 
 	"device_code":         pages.DeviceCode{Account: rosa, Action: "/device", FormToken: "token", UserCode: "BCDF-GHJK", Another: "/accounts?user_code=BCDF-GHJK"},
-	"device_code_again":   pages.DeviceCode{Account: bare, Action: "/device", FormToken: "token", Another: "/accounts?user_code=", Problems: []pages.Problem{{Field: "user_code", Text: "Enter the 8 letters that your device shows."}}},
+	"device_code_again":   pages.DeviceCode{Account: bare, Action: "/device", FormToken: "token", Another: "/accounts?user_code=", Problems: []pages.Problem{{Field: "user_code", Text: texts.Of("connect.missing")}}},
 	"device_code_hostile": pages.DeviceCode{Account: rogue, Action: "/device", FormToken: hostile, UserCode: hostile, Another: "/accounts", Problems: wrong},
 	"device": pages.Device{Client: "Atlas", ClientURI: "https://atlas.example/about", Account: rosa, Permissions: []pages.Permission{basic}, UserCode: "BCDF-GHJK",
 		Place: "Lübeck, Germany", Minutes: 2, Action: "/device", FormToken: "token"},
 	"device_unknown": pages.Device{Client: "Atlas", Account: bare, UserCode: "BCDF-GHJK", Unapproved: true, Minutes: 1, Action: "/device", FormToken: "token",
-		Problems: []pages.Problem{{Text: "Choose Allow or Deny."}}},
+		Problems: []pages.Problem{{Text: texts.Of("consent.choose")}}},
 	"device_long": pages.Device{Client: long.Name, Account: long, Permissions: []pages.Permission{basic, full}, UserCode: "BCDF-GHJK", Place: strings.Repeat("x", 80), Action: "/device", FormToken: "token"},
-	"device_hostile": pages.Device{Client: hostile, ClientURI: "javascript:alert(1)", Account: rogue, Permissions: []pages.Permission{{Text: hostile}}, UserCode: hostile, Place: hostile,
+	"device_hostile": pages.Device{Client: hostile, ClientURI: "javascript:alert(1)", Account: rogue, Permissions: []pages.Permission{{Text: texts.Literal(hostile)}}, UserCode: hostile, Place: hostile,
 		Action: "/device", FormToken: hostile, Problems: wrong},
 
 	"accounts": pages.Accounts{Client: "Atlas", Action: "/accounts" + flowQuery, FormToken: "token", Accounts: []pages.Account{rosa, kofi, bare},
 		Another: "/login" + flowQuery, SignOut: "/accounts/signout" + flowQuery, SignOutToken: "token"},
 	"accounts_again": pages.Accounts{Client: "Atlas", Action: "/accounts", FormToken: "token", Accounts: []pages.Account{rosa}, Another: "/login",
-		Problems: []pages.Problem{{Text: "Choose one of these accounts, or use another."}}},
+		Problems: []pages.Problem{{Text: texts.Of("accounts.choose_problem")}}},
 	"accounts_me":    pages.Accounts{Action: "/accounts", FormToken: "token", Accounts: []pages.Account{rosa, kofi}, Another: "/login", SignOut: "/accounts/signout", SignOutToken: "token", Me: "/me"},
 	"accounts_shown": pages.Accounts{Accounts: []pages.Account{rosa, bare}, Another: "/login"},
 	"accounts_none":  pages.Accounts{Another: "/login"},
@@ -167,24 +187,24 @@ var all = map[string]page{
 	"device_unverified": pages.Device{Client: "Google Account Security", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "evil.example", UserCode: "BCDF-GHJK",
 		Minutes: 2, Action: "/device", FormToken: "token"},
 	"consent_again": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts",
-		Problems: []pages.Problem{{Text: "Choose Allow or Deny."}}},
+		Problems: []pages.Problem{{Text: texts.Of("consent.choose")}}},
 	"consent_long": pages.Consent{Client: long.Name, ClientURI: "https://" + strings.Repeat("sub.", 40) + "example/", Account: long, Permissions: []pages.Permission{basic, full},
 		Unapproved: true, Destination: "https://" + strings.Repeat("sub.", 40) + "example", Action: "/consent", FormToken: "token", Another: "/accounts"},
-	"consent_hostile": pages.Consent{Client: hostile, ClientURI: "javascript:alert(1)//" + hostile, Account: rogue, Permissions: []pages.Permission{{Text: hostile}},
+	"consent_hostile": pages.Consent{Client: hostile, ClientURI: "javascript:alert(1)//" + hostile, Account: rogue, Permissions: []pages.Permission{{Text: texts.Literal(hostile)}},
 		Destination: hostile, Scheme: hostile, Action: "/consent", FormToken: hostile, Another: "/accounts", Problems: wrong},
 
 	"logout":       pages.Logout{Accounts: []pages.Account{rosa, kofi}, FormToken: "token"},
 	"logout_none":  pages.Logout{},
-	"logout_again": pages.Logout{Accounts: []pages.Account{rosa}, FormToken: "token", Problems: []pages.Problem{{Text: "This form was open for too long. Please try again."}}},
+	"logout_again": pages.Logout{Accounts: []pages.Account{rosa}, FormToken: "token", Problems: []pages.Problem{{Text: texts.Of("wrong.stale")}}},
 
 	"end_session":         pages.EndSession{Client: "Atlas", Accounts: []pages.Account{rosa}, Action: "/oauth/logout/confirm?client_id=a", FormToken: "token"},
-	"end_session_several": pages.EndSession{Accounts: []pages.Account{rosa, kofi}, Action: "/oauth/logout/confirm?", FormToken: "token", Problems: []pages.Problem{{Text: "Choose one of these accounts."}}},
+	"end_session_several": pages.EndSession{Accounts: []pages.Account{rosa, kofi}, Action: "/oauth/logout/confirm?", FormToken: "token", Problems: []pages.Problem{{Text: texts.Of("accounts.choose_one")}}},
 	"end_session_hostile": pages.EndSession{Client: hostile, Accounts: []pages.Account{rogue}, Action: "/oauth/logout/confirm", FormToken: hostile, Problems: wrong},
 
 	"me": rosaMe,
 	"me_saved": func() pages.Me {
 		me := rosaMe
-		me.Notice = "Your profile is saved."
+		me.Notice = texts.Of("me.saved")
 		me.Connections = nil
 		me.Sessions = me.Sessions[:1]
 		return me
@@ -198,16 +218,16 @@ var all = map[string]page{
 	"me_again": func() pages.Me {
 		me := rosaMe
 		me.Fields = pages.Profile{Name: "", Username: "r!", DateOfBirth: "31.12.1990", ProfilePicture: "rosa.png", Gender: strings.Repeat("x", 120), Bio: "b", Address: "a"}
-		me.Problems = []pages.Problem{{Field: "name", Text: "Enter your name."}, {Field: "username", Text: "The username must have 3 to 30 characters."},
-			{Field: "gender", Text: "The gender must have at most 100 characters."}, {Field: "profile_picture", Text: "The picture must be an http or https URL."},
-			{Field: "date_of_birth", Text: "The date of birth must be a valid date in the form YYYY-MM-DD."}}
+		me.Problems = []pages.Problem{{Field: "name", Text: texts.Of("wrong.name_missing")}, {Field: "username", Text: texts.Of("wrong.username_length")},
+			{Field: "gender", Text: texts.Of("wrong.too_long", "n", 50)}, {Field: "profile_picture", Text: texts.Of("wrong.picture_form")},
+			{Field: "date_of_birth", Text: texts.Of("wrong.date_form")}}
 		return me
 	}(),
 	"me_long": func() pages.Me {
 		me := rosaMe
 		me.Account, me.Email = long, long.Address
-		me.Connections = []pages.Connection{{ClientID: "a", Name: long.Name, URI: "https://" + strings.Repeat("sub.", 40) + "example/", Permissions: []string{full.Text}, Granted: "3 May 2026"}}
-		me.Sessions = []pages.Session{{ID: "1", Device: long.Name, Since: "3 May 2026", Seen: "now", Current: true}, {ID: "2", Device: long.Name, Since: "3 May 2026", Seen: "now"}}
+		me.Connections = []pages.Connection{{ClientID: "a", Name: long.Name, URI: "https://" + strings.Repeat("sub.", 40) + "example/", Permissions: []texts.Text{full.Text}, Granted: may3}}
+		me.Sessions = []pages.Session{{ID: "1", Device: texts.Literal(long.Name), Since: may3, Seen: recently, Current: true}, {ID: "2", Device: texts.Literal(long.Name), Since: may3, Seen: recently}}
 		return me
 	}(),
 	"me_many": func() pages.Me {
@@ -221,42 +241,42 @@ var all = map[string]page{
 		return me
 	}(),
 	"me_hostile": pages.Me{Account: rogue, FormToken: hostile, Fields: pages.Profile{Name: hostile, Username: hostile, Gender: hostile, Bio: hostile, PlaceOfBirth: hostile,
-		DateOfBirth: hostile, Address: hostile, ProfilePicture: hostile}, Email: hostile, Phone: hostile, Problems: wrong, Notice: hostile,
-		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []string{hostile}, Granted: hostile, LastUsed: hostile}},
-		Sessions:    []pages.Session{{ID: hostile, Device: hostile, Since: hostile, Seen: hostile}}},
+		DateOfBirth: hostile, Address: hostile, ProfilePicture: hostile}, Email: hostile, Phone: hostile, Problems: wrong, Notice: texts.Literal(hostile),
+		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []texts.Text{texts.Literal(hostile)}, Granted: texts.Literal(hostile), LastUsed: texts.Literal(hostile)}},
+		Sessions:    []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), Seen: texts.Literal(hostile)}}},
 
 	"me_apps":      pages.MeApps{Account: rosa, FormToken: "token", Connections: rosaMe.Connections, Step: 12},
-	"me_apps_many": pages.MeApps{Account: rosa, FormToken: "token", Connections: apps(12), From: 12, More: 16, Step: 12, Notice: "The app can no longer use your account."},
+	"me_apps_many": pages.MeApps{Account: rosa, FormToken: "token", Connections: apps(12), From: 12, More: 16, Step: 12, Notice: texts.Of("apps.removed")},
 	"me_apps_none": pages.MeApps{Account: rosa, FormToken: "token", Step: 12},
 	"me_apps_again": pages.MeApps{Account: rosa, FormToken: "token", Connections: apps(4), From: 36, Step: 12,
-		Problems: []pages.Problem{{Text: "This app is not connected to your account."}}},
-	"me_apps_hostile": pages.MeApps{Account: rogue, FormToken: hostile, Notice: hostile, Problems: wrong, More: 1, Step: 12,
-		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []string{hostile}, Granted: hostile, LastUsed: hostile}}},
+		Problems: []pages.Problem{{Text: texts.Of("apps.unknown")}}},
+	"me_apps_hostile": pages.MeApps{Account: rogue, FormToken: hostile, Notice: texts.Literal(hostile), Problems: wrong, More: 1, Step: 12,
+		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []texts.Text{texts.Literal(hostile)}, Granted: texts.Literal(hostile), LastUsed: texts.Literal(hostile)}}},
 
 	"me_sessions": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaMe.Sessions, From: 12, More: 3, Step: 12,
-		Notice: "The session is ended."},
+		Notice: texts.Of("sessions.ended")},
 	"me_sessions_again": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaMe.Sessions, Step: 12,
-		Problems: []pages.Problem{{Text: "This session has ended already."}}},
-	"me_sessions_hostile": pages.MeSessions{Account: rogue, FormToken: hostile, Notice: hostile, Problems: wrong, More: 1, Step: 12,
-		Sessions: []pages.Session{{ID: hostile, Device: hostile, Since: hostile, Seen: hostile}}},
+		Problems: []pages.Problem{{Text: texts.Of("sessions.gone")}}},
+	"me_sessions_hostile": pages.MeSessions{Account: rogue, FormToken: hostile, Notice: texts.Literal(hostile), Problems: wrong, More: 1, Step: 12,
+		Sessions: []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), Seen: texts.Literal(hostile)}}},
 	"me_history": pages.MeHistory{Account: rosa, Later: true, More: true, Events: []pages.HistoryEvent{
-		{Number: 71, Time: "3 May 2026, 12:04 UTC", At: "2026-05-03T12:04:59Z", Text: "You signed in with your password in a new browser", Count: 1, Place: "192.0.2.0/24"},
-		{Number: 64, Time: "3 May 2026, 12:01 UTC", At: "2026-05-03T12:01:07Z", Text: "Somebody entered a wrong password", Count: 12, Place: "2001:db8:1::/48"},
-		{Number: 9, Time: "12 December 2025, 08:30 UTC", At: "2025-12-12T08:30:00Z", Text: "You let", App: "Atlas", End: " " + basic.Text, Count: 1},
+		{Number: 71, Time: texts.Moment(noon), At: "2026-05-03T12:04:59Z", Text: texts.Of("history.in_new_browser", "what", texts.Of("history.by_password")), Count: 1, Place: "192.0.2.0/24"},
+		{Number: 64, Time: texts.Moment(noon), At: "2026-05-03T12:01:07Z", Text: texts.Of("history.wrong_password"), Count: 12, Place: "2001:db8:1::/48"},
+		{Number: 9, Time: texts.Moment(noon.AddDate(0, -5, 9)), At: "2025-12-12T08:30:00Z", Text: texts.Of("history.you_consent", "app", "Atlas", "permissions", basic.Text), Count: 1},
 	}},
 	"me_history_none": pages.MeHistory{Account: kofi},
 	"me_history_end":  pages.MeHistory{Account: kofi, Later: true},
 	"me_history_hostile": pages.MeHistory{Account: rogue, Events: []pages.HistoryEvent{
-		{Number: 1, Time: hostile, At: hostile, Text: hostile, App: hostile, End: hostile, Count: 2, Place: hostile}}},
+		{Number: 1, Time: texts.Literal(hostile), At: hostile, Text: texts.Literal(hostile), Count: 2, Place: hostile}}},
 
 	"me_password": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token"},
 	"me_password_again": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{
-		{Field: "current_password", Text: "This is not your password."}, {Field: "new_password", Text: "The password must not contain the name, email address, phone number or username."}}},
+		{Field: "current_password", Text: texts.Of("wrong.own_password")}, {Field: "new_password", Text: texts.Of("wrong.password_personal")}}},
 	"me_password_hostile": pages.MePassword{Account: rogue, NeedsPassword: true, Action: "/me/password", FormToken: hostile, Problems: wrong},
 
 	"me_phone_sign_in": pages.MePhoneSignIn{Account: rosa, NeedsPassword: true, Phone: kofi.Address, Action: "/me/phone/sign-in", FormToken: "token"},
 	"me_phone_sign_in_again": pages.MePhoneSignIn{Account: rosa, NeedsPassword: true, Phone: kofi.Address, Allowed: true, Action: "/me/phone/sign-in", FormToken: "token",
-		Problems: []pages.Problem{{Field: "current_password", Text: "This is not your password."}}},
+		Problems: []pages.Problem{{Field: "current_password", Text: texts.Of("wrong.own_password")}}},
 	"me_phone_sign_in_hostile": pages.MePhoneSignIn{Account: rogue, NeedsPassword: true, Phone: hostile, Action: "/me/phone/sign-in", FormToken: hostile, Problems: wrong},
 
 	"me_email":           pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, NeedsPassword: true, Action: "/me/email", FormToken: "token"},
@@ -271,19 +291,19 @@ var all = map[string]page{
 	"link_hostile": pages.Link{Restores: hostile, Token: hostile, Action: "/link", FormToken: hostile, Problems: wrong},
 	"me_email_add": pages.MeAddress{Account: kofi, Channel: "email", Action: "/me/email", FormToken: "token"},
 	"me_email_again": pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, Address: "rosa@", NeedsPassword: true, Action: "/me/email", FormToken: "token", Problems: []pages.Problem{
-		{Field: "email", Text: "This is not an email address."}, {Field: "current_password", Text: "Enter your password."}}},
+		{Field: "email", Text: texts.Of("wrong.email_form")}, {Field: "current_password", Text: texts.Of("wrong.password_missing")}}},
 	"me_phone_change":    pages.MeAddress{Account: kofi, Channel: "phone", Current: kofi.Address, NeedsPassword: true, Action: "/me/phone", FormToken: "token"},
 	"me_address_hostile": pages.MeAddress{Account: rogue, Channel: "email", Current: hostile, Address: hostile, Action: "/me/email", FormToken: hostile, Problems: wrong},
 
 	"me_delete":         pages.MeDelete{Account: rosa, NeedsPassword: true, Action: "/me/delete", FormToken: "token"},
-	"me_delete_again":   pages.MeDelete{Account: rosa, Action: "/me/delete", FormToken: "token", Problems: []pages.Problem{{Field: "confirm", Text: "Mark the box to delete your account."}}},
+	"me_delete_again":   pages.MeDelete{Account: rosa, Action: "/me/delete", FormToken: "token", Problems: []pages.Problem{{Field: "confirm", Text: texts.Of("delete.tick")}}},
 	"me_delete_hostile": pages.MeDelete{Account: rogue, Action: "/me/delete", FormToken: hostile, Problems: wrong},
 
-	"message": pages.Message{Title: "This request cannot be served", Text: "The client is unknown.", Fault: "The application that sent you here made a mistake, not you.",
-		Advice: "Go back to the application and start again. If this happens again, tell its developers. For developers: Check client_id.", Reference: "0f8c6a4e9d2b4f1b"},
-	"message_link":    pages.Message{Title: "Your account is deleted", Text: "Everything in it is gone.", Link: "/login", LinkText: "Sign in"},
-	"message_return":  pages.Message{Title: "You did not allow it", Text: "Atlas cannot use your account.", Return: "cursor://anysphere.cursor-mcp/oauth/callback?error=access_denied", ReturnTo: "cursor://anysphere.cursor-mcp/oauth/callback"},
-	"message_hostile": pages.Message{Title: hostile, Text: hostile, Fault: hostile, Advice: hostile, Reference: hostile, Link: "/login", LinkText: hostile},
+	"message": pages.Message{Title: texts.Of("message.cannot"), Text: texts.Of("message.unknown_client"), Fault: texts.Of("message.application"),
+		Advice: texts.Of("message.tell_developers"), Technical: "The client is unknown. Check client_id.", Reference: "0f8c6a4e9d2b4f1b"},
+	"message_link":    pages.Message{Title: texts.Of("delete.done"), Text: texts.Of("delete.done_text"), Link: "/login", LinkText: texts.Of("login.heading")},
+	"message_return":  pages.Message{Title: texts.Of("message.denied"), Text: texts.Of("message.denied_host", "host", "atlas.example", "client", "Atlas"), Return: "cursor://anysphere.cursor-mcp/oauth/callback?error=access_denied", ReturnTo: "cursor://anysphere.cursor-mcp/oauth/callback"},
+	"message_hostile": pages.Message{Title: texts.Literal(hostile), Text: texts.Literal(hostile), Fault: texts.Literal(hostile), Advice: texts.Literal(hostile), Technical: hostile, Reference: hostile, Link: "/login", LinkText: texts.Literal(hostile)},
 }
 
 func TestGolden(t *testing.T) {

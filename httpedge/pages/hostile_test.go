@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 )
 
@@ -103,6 +104,10 @@ func fill(kind page, text string) page {
 }
 
 func fillValue(v reflect.Value, text string) {
+	if v.Type() == reflect.TypeFor[texts.Text]() {
+		v.Set(reflect.ValueOf(texts.Literal(text)))
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		for field, value := range v.Fields() {

@@ -1,6 +1,10 @@
 package pages
 
-import "slices"
+import (
+	"slices"
+
+	"gatehouse/actors/texts"
+)
 
 // Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms
 // go to /me (the profile's documented field names), /me/apps (field client_id) and /me/sessions
@@ -20,10 +24,10 @@ type Me struct {
 	Connections     []Connection
 	MoreConnections int // that are not among Connections
 	Sessions        []Session
-	MoreSessions    int    // that are not among Sessions
-	Accounts        string // path of the chooser; "" = not shown
-	Logout          string // path; "" = not shown
-	Notice          string // something that has gone well, in one sentence; "" = nothing
+	MoreSessions    int        // that are not among Sessions
+	Accounts        string     // path of the chooser; "" = not shown
+	Logout          string     // path; "" = not shown
+	Notice          texts.Text // something that has gone well; nil = nothing
 	Problems        Problems
 }
 
@@ -69,10 +73,10 @@ type Profile struct {
 type Connection struct {
 	ClientID    string
 	Name        string
-	URI         string   // page about the client; "" = none. Shown if it is http or https
-	Permissions []string // each after "can"
-	Granted     string   // a day, such as "3 May 2026"
-	LastUsed    string   // such as "today"; "" = never
+	URI         string       // page about the client; "" = none. Shown if it is http or https
+	Permissions []texts.Text // each after "can"
+	Granted     texts.Text   // a day, such as "3 May 2026"
+	LastUsed    texts.Text   // such as "a day ago"; nil = never
 }
 
 // Site returns where URI leads, or nil.
@@ -80,11 +84,11 @@ func (c Connection) Site() *Site { return siteOf(c.URI) }
 
 // Session is a browser in which a person is signed in.
 type Session struct {
-	ID      string // value of the field session
-	Device  string // browser and system in a few words; "" = unknown
-	Since   string // a day, such as "3 May 2026"
-	Seen    string // when it was last used, such as "today"
-	Current bool   // it is this browser's
+	ID      string     // value of the field session
+	Device  texts.Text // browser and system in a few words
+	Since   texts.Text // a day, such as "3 May 2026"
+	Seen    texts.Text // when it was last used, such as "a day ago"
+	Current bool       // it is this browser's
 }
 
 // MePassword is the page that asks for a new password. Its fields are current_password and

@@ -1,6 +1,10 @@
 package pages
 
-import "strconv"
+import (
+	"strconv"
+
+	"gatehouse/actors/texts"
+)
 
 // maxPage is what a page has to stay below, in bytes.
 const maxPage = 20 << 10
@@ -26,7 +30,7 @@ type MeApps struct {
 	From        int          // how many are before Connections
 	More        int          // how many are behind Connections
 	Step        int          // how many the link to those before goes back, at least 1
-	Notice      string       // something that has gone well, in one sentence; "" = nothing
+	Notice      texts.Text   // something that has gone well; nil = nothing
 	Problems    Problems
 }
 
@@ -49,11 +53,11 @@ func (p MeApps) Span() Span { return Span{PathMeApps, p.From, len(p.Connections)
 type MeSessions struct {
 	Account   Account
 	FormToken string
-	Sessions  []Session // from From on
-	From      int       // how many are before Sessions
-	More      int       // how many are behind Sessions
-	Step      int       // how many the link to those before goes back, at least 1
-	Notice    string    // something that has gone well, in one sentence; "" = nothing
+	Sessions  []Session  // from From on
+	From      int        // how many are before Sessions
+	More      int        // how many are behind Sessions
+	Step      int        // how many the link to those before goes back, at least 1
+	Notice    texts.Text // something that has gone well; nil = nothing
 	Problems  Problems
 }
 

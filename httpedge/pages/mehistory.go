@@ -1,6 +1,10 @@
 package pages
 
-import "strconv"
+import (
+	"strconv"
+
+	"gatehouse/actors/texts"
+)
 
 // MeHistory is the page with the security history of an account, the newest event first, some at a
 // time.
@@ -11,14 +15,12 @@ type MeHistory struct {
 	Later   bool           // there are newer ones before Events
 }
 
-// HistoryEvent is something that happened to an account: Text, then App and End.
+// HistoryEvent is something that happened to an account.
 type HistoryEvent struct {
 	Number int64
-	Time   string // such as "3 May 2026, 12:04 UTC"
-	At     string // the same by RFC 3339
-	Text   string // the begin of the sentence, or all of it
-	App    string // name of a client in the sentence; "" = none
-	End    string // what follows App
+	Time   texts.Text // such as "3 May 2026, 12:04 UTC"
+	At     string     // the same by RFC 3339
+	Text   texts.Text
 	Count  int    // how often it happened, at least 1
 	Place  string // an address or a prefix; "" = unknown
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 )
 
 //go:embed *.html style.css
@@ -41,14 +42,14 @@ var (
 )
 
 func parse(name string) *template.Template {
-	return template.Must(template.New(name).Funcs((&View{}).functions()).
+	return template.Must(template.New(name).Funcs((&View{face: &face{}}).functions()).
 		ParseFS(files, "layout.html", name))
 }
 
 // Problem is something that a person has to correct.
 type Problem struct {
 	Field string // its name, which is also its id in the page; "" = the form as a whole
-	Text  string // one sentence
+	Text  texts.Text
 }
 
 // Problems is all that a person has to correct on a page, in the order of the fields. The zero
@@ -99,13 +100,14 @@ func (p Problems) Area(field, complete, text string) template.HTML {
 // Message is a page that says something and asks for nothing: an error, or that a person has signed
 // out.
 type Message struct {
-	Title     string
-	Text      string // what happened, in one or two sentences
-	Fault     string // whose doing it is; "" = nothing to say
-	Advice    string // what to do; "" = nothing
-	Reference string // id by which operators find the request; "" = none
-	Link      string // path; "" = none
-	LinkText  string
+	Title     texts.Text
+	Text      texts.Text // what happened, in one or two sentences
+	Fault     texts.Text // whose doing it is; nil = nothing to say
+	Advice    texts.Text // what to do; nil = nothing
+	Technical string     // what is wrong, for developers, in English; "" = nothing
+	Reference string     // id by which operators find the request; "" = none
+	Link      string     // path; "" = none
+	LinkText  texts.Text
 	Return    string // URI of a client, with a registered redirect URI; "" = none
 	ReturnTo  string // where it leads, for people
 }

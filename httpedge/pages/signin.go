@@ -1,20 +1,20 @@
 package pages
 
-import "strconv"
+import "gatehouse/actors/texts"
 
 // Login is the page that asks for an email address and a password. With CodePath, it asks the
 // owner of the account to request a code instead.
 type Login struct {
-	Client    string // name of the client that asked for it; "" = none did
-	Action    string // path and query that the form is sent to
-	FormToken string // anti-forgery token
-	Email     string // as it was entered
-	Register  string // path and query of the page to register by email; "" = not offered
-	Phone     string // path and query of the page to sign in by phone number; "" = not offered
-	Reset     string // path and query of the page for a forgotten password; "" = not offered
-	CodePath  string // path and query that the form to request a code is sent to; "" = not needed
-	CodeToken string // its anti-forgery token
-	Notice    string // something that has gone well, in one sentence; "" = nothing
+	Client    string     // name of the client that asked for it; "" = none did
+	Action    string     // path and query that the form is sent to
+	FormToken string     // anti-forgery token
+	Email     string     // as it was entered
+	Register  string     // path and query of the page to register by email; "" = not offered
+	Phone     string     // path and query of the page to sign in by phone number; "" = not offered
+	Reset     string     // path and query of the page for a forgotten password; "" = not offered
+	CodePath  string     // path and query that the form to request a code is sent to; "" = not needed
+	CodeToken string     // its anti-forgery token
+	Notice    texts.Text // something that has gone well; nil = nothing
 	Problems  Problems
 }
 
@@ -88,13 +88,13 @@ type Verify struct {
 	Client      string
 	Action      string
 	FormToken   string
-	Address     string // where the code was sent
-	Name        string // as it was entered
-	Resend      string // path and query that the form for a new code is sent to
-	ResendToken string // its anti-forgery token
-	Wait        int    // seconds until a new code may be sent; 0 = now
-	Back        string // path and query of the page before, to correct the address; "" = none
-	Notice      string // something that has gone well, in one sentence; "" = nothing
+	Address     string     // where the code was sent
+	Name        string     // as it was entered
+	Resend      string     // path and query that the form for a new code is sent to
+	ResendToken string     // its anti-forgery token
+	Wait        int        // seconds until a new code may be sent; 0 = now
+	Back        string     // path and query of the page before, to correct the address; "" = none
+	Notice      texts.Text // something that has gone well; nil = nothing
 	Problems    Problems
 }
 
@@ -121,16 +121,5 @@ func (p Verify) Changes() bool {
 	return p.Kind == VerifyEmailChange || p.Kind == VerifyPhoneChange || p.Proves()
 }
 
-// WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours,
-// else hours.
-func (p Verify) WaitText() string {
-	switch {
-	case p.Wait == 1:
-		return "1 second"
-	case p.Wait <= 120:
-		return strconv.Itoa(p.Wait) + " seconds"
-	case p.Wait <= 120*60:
-		return strconv.Itoa((p.Wait+59)/60) + " minutes"
-	}
-	return strconv.Itoa((p.Wait+3599)/3600) + " hours"
-}
+// WaitText returns Wait in words.
+func (p Verify) WaitText() texts.Text { return texts.Wait(p.Wait) }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 )
 
@@ -19,12 +20,12 @@ func crowded(bio string) pages.Me {
 	me.Fields.Bio = bio
 	me.Connections, me.MoreConnections, me.MoreSessions = apps(12), 988, 30
 	for i := range me.Connections {
-		me.Connections[i].Permissions = []string{basic.Text, full.Text}
+		me.Connections[i].Permissions = []texts.Text{basic.Text, full.Text}
 	}
 	for i := range 9 {
 		me.Sessions = append(me.Sessions,
-			pages.Session{ID: fmt.Sprintf("%043d", i), Device: "Chrome on Android",
-				Since: "12 December 2025", Seen: "20 April 2026"})
+			pages.Session{ID: fmt.Sprintf("%043d", i), Device: texts.Device("Chrome on Android"),
+				Since: december12, Seen: april20})
 	}
 	return me
 }

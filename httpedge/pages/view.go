@@ -7,32 +7,59 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"sync"
 
 	"gatehouse/actors/brand"
+	"gatehouse/actors/texts"
 )
 
-// View renders pages in one brand. Make it with NewView. It may be used by many goroutines.
+// View renders pages in one brand and one language. Make it with NewView. It may be used by many
+// goroutines.
 type View struct {
-	brand brand.Brand
-	style string
-	hash  string // source expression of style
-	icon  *brand.Image
+	*face
+	language *texts.Language
+	others   []*texts.Language // that a person can choose instead
 	// templates has copies of the templates that are bound to this View, made at the first use: an
 	// html/template cannot be copied after it was executed.
 	templates sync.Map // *template.Template to func() *template.Template
 }
 
-// NewView returns a View.
-func NewView(b brand.Brand) *View {
-	v := &View{brand: b, style: styleOf(b.Color), icon: b.Logo}
-	v.hash = sourceOf(v.style)
-	if v.icon == nil {
-		v.icon = iconOf(b)
-	}
-	return v
+// face is what the pages of one brand share, in all languages.
+type face struct {
+	brand     brand.Brand
+	style     string
+	hash      string // source expression of style
+	icon      *brand.Image
+	languages *texts.Set
+	views     map[*texts.Language]*View
 }
+
+// NewView returns a View in the language of people whose own is not known.
+func NewView(b brand.Brand, languages *texts.Set) *View {
+	f := &face{brand: b, style: styleOf(b.Color), icon: b.Logo, languages: languages,
+		views: map[*texts.Language]*View{}}
+	f.hash = sourceOf(f.style)
+	if f.icon == nil {
+		f.icon = iconOf(b)
+	}
+	for _, l := range languages.All() {
+		f.views[l] = &View{face: f, language: l,
+			others: slices.DeleteFunc(slices.Clone(languages.All()),
+				func(other *texts.Language) bool { return other == l })}
+	}
+	return f.views[languages.Initial()]
+}
+
+// In returns the View of the same brand in another language of its set.
+func (v *View) In(l *texts.Language) *View { return v.views[l] }
+
+// Languages returns the languages of the pages.
+func (v *View) Languages() *texts.Set { return v.languages }
+
+// Language returns the language of the pages.
+func (v *View) Language() *texts.Language { return v.language }
 
 // StyleSource returns the source expression that lets the pages' style sheet pass a
 // Content-Security-Policy.
@@ -62,11 +89,43 @@ func (v *View) render(t *template.Template, data any) ([]byte, error) {
 // functions are what templates call.
 func (v *View) functions() template.FuncMap {
 	return template.FuncMap{
-		"style": func() template.CSS { return template.CSS(v.style) },
-		"brand": func() brand.Brand { return v.brand },
-		"logo":  func() string { return pathOf(PathLogo, v.brand.Logo) },
-		"icon":  func() string { return pathOf(PathIcon, v.icon) },
+		"style":    func() template.CSS { return template.CSS(v.style) },
+		"brand":    func() brand.Brand { return v.brand },
+		"logo":     func() string { return pathOf(PathLogo, v.brand.Logo) },
+		"icon":     func() string { return pathOf(PathIcon, v.icon) },
+		"language": func() *texts.Language { return v.language },
+		"others":   func() []*texts.Language { return v.others },
+		// t writes a text, or that of a key with the names and values of its slots in turn.
+		"t": func(text any, slots ...any) template.HTML {
+			return v.language.HTML(textOf(text, slots), "")
+		},
+		"plain": func(text any, slots ...any) string { // in titles and attributes
+			return v.language.Plain(textOf(text, slots))
+		},
+		"linked": func(key, path string) template.HTML {
+			return v.language.HTML(texts.Of(key), path)
+		},
+		"site":    v.site,
+		"example": func(text string) template.HTML { return `<span class="nw" dir="ltr">` + escaped(text) + `</span>` },
+		"code":    func(text string) template.HTML { return `<code>` + escaped(text) + `</code>` },
 	}
+}
+
+func textOf(text any, slots []any) texts.Text {
+	if key, ok := text.(string); ok {
+		return texts.Of(key, slots...)
+	}
+	whole, _ := text.(texts.Text)
+	return whole
+}
+
+func escaped(text string) template.HTML { return template.HTML(template.HTMLEscapeString(text)) }
+
+// site returns a link to a page of a client's owner.
+func (v *View) site(s *Site) template.HTML {
+	return `<a href="` + escaped(s.URL) + `" target="_blank" rel="noopener noreferrer"><bdi>` +
+		escaped(s.Host) + `</bdi><span class="vh"> ` +
+		v.language.HTML(texts.Of("page.new_tab"), "") + `</span></a>`
 }
 
 // pathOf returns the path of a picture, which changes with it, since browsers keep pictures; "" =
@@ -86,8 +145,14 @@ func readStyle() string {
 	if err != nil {
 		panic(err) // it is part of the program
 	}
-	return strings.TrimSpace(string(text))
+	return shorter.Replace(strings.TrimSpace(string(text)))
 }
+
+// shorter keeps pages small: it takes out line ends, and shortens the names of colours.
+var shorter = strings.NewReplacer("\n", "", "--on-strong", "--o", "--stronger", "--r", "--strong", "--s",
+	"--alarm-ground", "--b", "--alarm", "--a", "--good-ground", "--h", "--good", "--g",
+	"--warn-ground", "--x", "--warn", "--w", "--ground", "--d", "--sheet", "--e", "--ink", "--i",
+	"--soft", "--f", "--line", "--l", "--hair", "--j", "--tint", "--t")
 
 // styleOf returns the style sheet with that accent.
 func styleOf(accent brand.Color) string {
@@ -97,8 +162,8 @@ func styleOf(accent brand.Color) string {
 	rule := func(p brand.Palette) string {
 		return fmt.Sprintf(":root{--strong:%v;--stronger:%v;--on-strong:%v}", p.Strong, p.Stronger, p.On)
 	}
-	return style + "\n" + rule(accent.Light()) + "\n@media (prefers-color-scheme:dark){" +
-		rule(accent.Dark()) + "}"
+	return style + shorter.Replace(rule(accent.Light())+"@media (prefers-color-scheme:dark){"+
+		rule(accent.Dark())+"}")
 }
 
 // iconOf returns a picture of the first letter of the name.

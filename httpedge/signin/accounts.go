@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -38,7 +39,7 @@ func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
 	chosen, ok := visit.FindVisitor(visitors, id)
 	if err != nil || !ok {
 		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Text: "Choose one of these accounts, or use another."})
+			pages.Problem{Text: texts.Of("accounts.choose_problem")})
 		return
 	}
 	if v.Pending == nil {

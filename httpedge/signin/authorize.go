@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -23,7 +24,7 @@ const maxPending = 12 << 10
 // pendingParameters are the parameters of an authorization request, except the one that skips the
 // account chooser.
 var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state",
-	"prompt", "code_challenge", "code_challenge_method", "resource"}
+	"prompt", "code_challenge", "code_challenge_method", "resource", "ui_locales"}
 
 // openIDParameters are further ones of a request with the scope openid.
 var openIDParameters = []string{"response_mode", "nonce", "max_age", "login_hint", "id_token_hint"}
@@ -47,13 +48,21 @@ func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 // refuseRequest responds with 400 and a page to an authorization request that must not get a
 // redirect.
 func (s *service) refuseRequest(v *visit.Visit, fault *oauth.Error) {
-	advice := "Go back to the application and start again. If this happens again, tell its developers."
-	if fault.Hint != "" {
-		advice += " For developers: " + fault.Hint
-	}
 	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest,
-		pages.Message{Title: "This request cannot be served", Text: fault.Description,
-			Fault: "The application that sent you here made a mistake, not you.", Advice: advice})
+		pages.Message{Title: texts.Of("message.cannot"), Text: textOf(fault),
+			Fault: texts.Of("message.application"), Advice: texts.Of("message.tell_developers"),
+			Technical: strings.TrimSpace(fault.Description + " " + fault.Hint)})
+}
+
+// textOf returns what an error means to a person, who cannot do anything about it.
+func textOf(fault *oauth.Error) texts.Text {
+	switch fault.Code {
+	case oauth.InvalidClient:
+		return texts.Of("message.unknown_client")
+	case oauth.UnauthorizedClient, oauth.AccessDenied, oauth.InvalidScope, oauth.InvalidTarget:
+		return texts.Of("message.not_allowed")
+	}
+	return texts.Of("message.not_understood")
 }
 
 // readPending reads the authorization request, if there is one. When it is not valid, it responds
@@ -62,8 +71,7 @@ func (s *service) refuseRequest(v *visit.Visit, fault *oauth.Error) {
 func (s *service) readPending(v *visit.Visit) bool {
 	params, ok := endpoint.ParseParameters(v.HTTP.URI().QueryString())
 	if !ok {
-		s.RefusePage(v, "The address of this page is malformed.",
-			"Go back to the application and start again.")
+		s.RefusePage(v, texts.Of("message.malformed"), texts.Of("message.start_again"))
 		return false
 	}
 	query := s.pendingQuery(params)
@@ -198,8 +206,8 @@ func (s *service) authorizeByForm(ctx *fasthttp.RequestCtx) bool {
 	query := s.requestQuery(params,
 		slices.Concat(pendingParameters, openIDParameters, []string{"request", "request_uri"}))
 	if len(query) > maxPending {
-		s.RefusePage(&visit.Visit{HTTP: ctx}, "The request is too long.",
-			"Go back to the application and start again.")
+		s.RefusePage(&visit.Visit{HTTP: ctx}, texts.Of("message.too_long"),
+			texts.Of("message.start_again"))
 		return true
 	}
 	visit.Redirect(ctx, pages.PathAuthorize+"?"+query)

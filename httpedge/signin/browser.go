@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -28,8 +29,7 @@ func needsCode(err error) bool {
 	return errors.As(err, &throttled) && throttled.ByCode
 }
 
-const textManyAttempts = "Many attempts to sign in to this account, or from your network, have failed. " +
-	"First confirm that the address is yours."
+var textManyAttempts = texts.Of("login.many_attempts")
 
 // offerCode shows the form that requests a code, in place of the one for the password.
 func (s *service) offerCode(v *visit.Visit, status int) {
@@ -86,9 +86,9 @@ func pathConfirmed(v *visit.Visit) string {
 }
 
 // confirmed returns the notice for a visit with paramConfirmed.
-func confirmed(v *visit.Visit) string {
+func confirmed(v *visit.Visit) texts.Text {
 	if v.HTTP.IsPost() || !v.HTTP.QueryArgs().Has(paramConfirmed) {
-		return ""
+		return nil
 	}
-	return "The code was right. Now sign in with your password."
+	return texts.Of("login.code_right")
 }

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -35,7 +36,7 @@ func (s *service) consent(v *visit.Visit) {
 		"deny": oauth.Denied}[v.Field("decision")]
 	if decision == 0 {
 		s.showConsent(v, who, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Text: "Choose Allow or Deny."})
+			pages.Problem{Text: texts.Of("consent.choose")})
 		return
 	}
 	consent, err := s.people.Consent(v.Ctx, who.User.ID, v.Pending.Client.ID)
@@ -51,8 +52,7 @@ func (s *service) consent(v *visit.Visit) {
 }
 
 // textTooManyClients tells that an account has reached oauth.MostSelfRegistered.
-const textTooManyClients = "You use 100 apps that nobody here has checked. Remove one of them in " +
-	"your account before you allow another."
+var textTooManyClients = texts.Of("consent.too_many", "n", oauth.MostSelfRegistered)
 
 // consentForm binds the form to the session and to the time of the last consent as well. A form
 // that granted something is then no longer valid: GrantConsent compares that time in the database,

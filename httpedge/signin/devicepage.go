@@ -7,12 +7,13 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
 
-const textWrongUserCode = "This code is not valid. Check it, or get a new one on your device: each code works once, and for 10 minutes."
+var textWrongUserCode = texts.Of("connect.wrong")
 
 // paramDone marks a visit to the page for devices right after a decision.
 const paramDone = "done"
@@ -72,7 +73,7 @@ func (s *service) findDevice(v *visit.Visit, who visit.Visitor) (
 	userCode, ok := oauth.ParseUserCode(entered)
 	if !ok {
 		s.showUserCode(v, who, fasthttp.StatusUnprocessableEntity, v.Shown("user_code"),
-			pages.Problem{Field: "user_code", Text: "Enter the 8 letters that your device shows."})
+			pages.Problem{Field: "user_code", Text: texts.Of("connect.missing")})
 		return nil, nil, false
 	}
 	c, client, err := s.tokens.FindDevice(v.Ctx, token.UserCode{Code: userCode,
@@ -80,7 +81,7 @@ func (s *service) findDevice(v *visit.Visit, who visit.Visitor) (
 	if err == nil {
 		return c, client, true
 	}
-	status, problems := visit.Again(v, err, "user_code", "Too many wrong codes were entered.")
+	status, problems := visit.Again(v, err, "user_code", "verify.too_many_wrong")
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
 		s.showUserCode(v, who, fasthttp.StatusUnprocessableEntity, userCode,
@@ -104,7 +105,7 @@ func (s *service) decideDevice(v *visit.Visit, who visit.Visitor) {
 	switch {
 	case decision != "allow" && decision != "deny":
 		s.showDevice(v, who, c, client, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Text: "Choose Allow or Deny."})
+			pages.Problem{Text: texts.Of("consent.choose")})
 		return
 	case !v.CheckForm(deviceForm(v, who, userCode)):
 		s.showDevice(v, who, c, client, fasthttp.StatusForbidden,
@@ -137,13 +138,11 @@ func (s *service) decideDevice(v *visit.Visit, who visit.Visitor) {
 
 // showDone says what follows from a decision.
 func (s *service) showDone(v *visit.Visit, decision string) {
-	m := pages.Message{Title: "Denied",
-		Text:   "The device cannot use your account.",
-		Advice: "You can close this page."}
+	m := pages.Message{Title: texts.Of("connect.denied"),
+		Text: texts.Of("connect.denied_text"), Advice: texts.Of("connect.close")}
 	if decision == "allow" {
-		m = pages.Message{Title: "Your device will be connected",
-			Text:   "Return to your device. It continues by itself in a few seconds.",
-			Advice: "You can close this page. You can remove the app in your account at any time."}
+		m = pages.Message{Title: texts.Of("connect.allowed"),
+			Text: texts.Of("connect.allowed_text"), Advice: texts.Of("connect.close_allowed")}
 	}
 	s.WriteMessage(v.HTTP, fasthttp.StatusOK, m)
 }

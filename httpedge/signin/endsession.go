@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -26,15 +27,15 @@ type logoutRequest struct {
 // leave out the cookies of the service when another site sends a form, so a POST continues with
 // GET.
 func (s *service) endSession(ctx *fasthttp.RequestCtx) {
-	if !ctx.IsPost() {
+	if !ctx.IsPost() || visit.ChoosesLanguage(ctx) {
 		s.Handle(s.askEndSession)(ctx)
 		return
 	}
 	params, ok := endpoint.ParseParameters(ctx.PostBody())
 	query := queryOf(params, oauth.LogoutParameters)
 	if !ok || !endpoint.IsForm(ctx) || len(query) > maxPending {
-		s.RefusePage(&visit.Visit{HTTP: ctx}, "The request cannot be read.",
-			"Go back to the application and start again.")
+		s.RefusePage(&visit.Visit{HTTP: ctx}, texts.Of("message.unread"),
+			texts.Of("message.start_again"))
 		return
 	}
 	visit.Redirect(ctx, pages.PathEndSession+"?"+query)
@@ -79,7 +80,7 @@ func (s *service) confirmEndSession(v *visit.Visit) {
 			pages.Problem{Text: visit.TextStaleForm})
 	case err != nil || !found:
 		s.showEndSession(v, r, visitors, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Text: "Choose one of these accounts."})
+			pages.Problem{Text: texts.Of("accounts.choose_one")})
 	default:
 		s.endSessionOf(v, r, visitors, who)
 	}
@@ -91,8 +92,7 @@ func (s *service) readLogout(v *visit.Visit) (*logoutRequest, []visit.Visitor, b
 	v.Secret = s.BrowserSecret(v.HTTP)
 	params, ok := endpoint.ParseParameters(v.HTTP.URI().QueryString())
 	if !ok {
-		s.RefusePage(v, "The address of this page is malformed.",
-			"Go back to the application and start again.")
+		s.RefusePage(v, texts.Of("message.malformed"), texts.Of("message.start_again"))
 		return nil, nil, false
 	}
 	request, fault := oauth.ParseLogoutRequest(params)
@@ -214,6 +214,6 @@ func (s *service) leave(v *visit.Visit, r *logoutRequest, user int64) {
 		visit.Redirect(v.HTTP, r.RedirectURL())
 		return
 	}
-	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: "You are signed out",
-		Text: "Your session in this browser has ended."})
+	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: texts.Of("logout.done"),
+		Text: texts.Of("logout.ended")})
 }

@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -191,4 +192,49 @@ func TestTokensEndWithSession(t *testing.T) {
 	refresh, _ := expires["refresh_token"].(string)
 	st.PostToken(t, stacktest.Values("grant_type", "refresh_token", "refresh_token", refresh,
 		"client_id", c.ID, "client_secret", c.Secret)).FailsAs(t, 400, "invalid_grant")
+}
+
+func TestLogoutWithOwnHint(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	st.NewUser(t, "Kofi", kofi)
+	b := st.NewBrowser(t)
+	hint := redeemed(t, st, c, b.Allow(askedOpenID(c), rosa).Code(t, st), "id_token")
+	b.Allow(askedOpenID(c, "prompt", "login"), kofi).Code(t, st)
+	p := b.LogOut("id_token_hint", hint, "post_logout_redirect_uri", afterLogout, "state", "s &")
+	if p.Location != afterLogout+"&state=s%20%26" {
+		t.Fatalf("got %d to %q: %s, want a redirect to the client", p.Status, p.Location, p.Body)
+	}
+	isSignedIn(b, c, true) // Kofi still is
+	b.Authorize(askedOpenID(c)).Code(t, st)
+	again := b.LogOut("id_token_hint", hint, "post_logout_redirect_uri", afterLogout)
+	again.Shows(t, 200, "/oauth/logout") // the hint is not Kofi's
+	if !strings.Contains(again.Body, kofi) {
+		t.Errorf("got %s, want the page to ask Kofi", again.Body)
+	}
+	if p := b.Send(again, "account", ""); p.Status != 422 {
+		t.Errorf("got %d without an account, want 422", p.Status)
+	}
+	isSignedIn(b, c, true)
+}
+
+func TestLogoutByPost(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	b := st.NewBrowser(t)
+	hint := redeemed(t, st, c, b.Allow(askedOpenID(c), rosa).Code(t, st), "id_token")
+	form := stacktest.Values("id_token_hint", hint, "post_logout_redirect_uri", afterLogout,
+		"state", "x", "ui_locales", "de", "other", "#")
+	p := b.Once("POST", "/oauth/logout", form, "Sec-Fetch-Site", "cross-site", "Cookie", "")
+	u, err := url.Parse(p.Location)
+	if err != nil || p.Status != 303 || u.Path != "/oauth/logout" || u.Host != "" || len(u.Query()) != 3 {
+		t.Fatalf("got %d to %q, want the request by GET", p.Status, p.Location)
+	}
+	isSignedIn(b, c, true)
+	if p := b.Get(p.Location); p.Location != afterLogout+"&state=x" {
+		t.Errorf("got %d to %q, want a redirect to the client", p.Status, p.Location)
+	}
+	isSignedIn(b, c, false)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -43,10 +44,9 @@ func (s *service) refuseLink(v *visit.Visit, err error) {
 		s.WriteFailure(v.HTTP, "use a link", err)
 		return
 	}
-	s.WriteMessage(v.HTTP, fasthttp.StatusGone, pages.Message{Title: "This link no longer works",
-		Text:   "It was used, or it is older than 3 days.",
-		Advice: "If somebody else uses your account, set a new password, or ask the people who run this service.",
-		Link:   pages.PathLogin, LinkText: "Sign in"})
+	s.WriteMessage(v.HTTP, fasthttp.StatusGone, pages.Message{Title: texts.Of("link.gone"),
+		Text: texts.Of("link.gone_text"), Advice: texts.Of("link.gone_advice"),
+		Link: pages.PathLogin, LinkText: texts.Of("login.heading")})
 }
 
 // useLink does what the link does, and starts to recover the account.
@@ -56,11 +56,9 @@ func (s *service) useLink(v *visit.Visit, l *account.Link, token string) {
 	case errors.Is(err, account.ErrTaken):
 		s.DropSessions(v)
 		s.WriteMessage(v.HTTP, fasthttp.StatusConflict, pages.Message{
-			Title: "Everybody is signed out",
-			Text: "Nobody can use your account before signing in again. It is not reached at " +
-				l.Address + " again, because another account uses that now.",
-			Advice: "Sign in another way, or ask the people who run this service to restore it.",
-			Link:   pages.PathLogin, LinkText: "Sign in"})
+			Title: texts.Of("link.signed_out"), Text: texts.Of("link.taken_text", "address", l.Address),
+			Advice: texts.Of("link.taken_advice"),
+			Link:   pages.PathLogin, LinkText: texts.Of("login.heading")})
 	case err != nil:
 		s.refuseLink(v, err)
 	default:
@@ -87,8 +85,7 @@ func (s *service) recoverAccount(v *visit.Visit, l *account.Link, u *account.Use
 			return
 		}
 	}
-	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: "Everybody is signed out",
-		Text:   "Nobody can use your account before signing in again.",
-		Advice: "Now set a new password, or sign in with a code.",
-		Link:   flow.Start, LinkText: "Get back in"})
+	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: texts.Of("link.signed_out"),
+		Text: texts.Of("link.signed_out_text"), Advice: texts.Of("link.recover_advice"),
+		Link: flow.Start, LinkText: texts.Of("link.recover")})
 }

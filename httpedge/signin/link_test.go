@@ -125,3 +125,24 @@ func TestLinkSecuresAccount(t *testing.T) {
 	owner.Get(link).Shows(t, 410, "/link")
 	owner.Get("/link").Shows(t, 410, "/link")
 }
+
+// TestLinkOfTakenAddress uses a link whose address belongs to another account by now: nobody gets it
+// back, and everybody is signed out.
+func TestLinkOfTakenAddress(t *testing.T) {
+	st := stacktest.NewReachable(t)
+	st.NewUser(t, "Ada", ada)
+	thief, _ := st.SignedIn(t, ada)
+	p := thief.Send(thief.Get("/me/email"), "email", ida, "current_password", stacktest.Password)
+	thief.Send(p, "code", st.Mail.Next(t, ida).Code).Shows(t, 200, "/me")
+	link := linkOf(t, st, st.Mail.Notice(t, ada, account.AddressLeft))
+	other := st.NewUser(t, "Grace", ada)
+	owner := st.NewBrowser(t)
+	p = owner.Send(owner.Get(link))
+	p.Shows(t, 409, "/link")
+	p.Says(t, "Everybody is signed out", ada, "another account uses that now")
+	thief.Get("/me").Shows(t, 200, "/login")
+	owner.Get(link).Shows(t, 410, "/link")
+	if kept, err := st.Store.User(t.Context(), other.ID); err != nil || kept.Email != ada {
+		t.Errorf("got %+v and error %v, want the other account as it was", kept, err)
+	}
+}

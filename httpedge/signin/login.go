@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -38,10 +39,10 @@ func missing(email, password string) []pages.Problem {
 	var problems []pages.Problem
 	if email == "" {
 		problems = append(problems,
-			pages.Problem{Field: "email", Text: "Enter your email address."})
+			pages.Problem{Field: "email", Text: texts.Of("wrong.email_missing")})
 	}
 	if password == "" {
-		problems = append(problems, pages.Problem{Field: "password", Text: "Enter your password."})
+		problems = append(problems, pages.Problem{Field: "password", Text: texts.Of("wrong.password_missing")})
 	}
 	return problems
 }
@@ -53,7 +54,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 		Device: visit.DeviceOf(string(v.HTTP.UserAgent())),
 		Known:  s.KnownMark(v.HTTP, email), App: v.ClientID(),
 	}, v.Now)
-	status, problems := visit.Again(v, err, "email", "Too many attempts to sign in have failed.")
+	status, problems := visit.Again(v, err, "email", "login.too_many")
 	switch {
 	case err == nil:
 		s.finishSignIn(v, signedIn)

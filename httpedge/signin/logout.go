@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -42,7 +43,7 @@ func (s *service) signOutOne(v *visit.Visit, visitors []visit.Visitor) {
 	leaving, ok := visit.FindVisitor(visitors, id)
 	if err != nil || !ok {
 		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Text: "This account is signed out already."})
+			pages.Problem{Text: texts.Of("accounts.left")})
 		return
 	}
 	if err := s.people.SignOut(v.Ctx, leaving.Token); err != nil {

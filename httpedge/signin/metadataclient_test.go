@@ -254,6 +254,14 @@ func TestDocumentThatCannotBeFetched(t *testing.T) {
 	}
 	fetched(31 * day)
 	b.Authorize(askedByAgent(agentReturn)).Shows(t, 400, "/oauth/authorize")
+	fetched(day)
+	b.Send(b.Authorize(askedByAgent(agentReturn)), "account", stacktest.ChooserValue(user.ID)).
+		Shows(t, 200, "/consent")
+	grant := oauth.Grant{UserID: user.ID, ClientID: c.ID}
+	if err := st.Tokens.RevokeAll(t.Context(), &oauth.Revoke{Consent: &grant}); err != nil {
+		t.Fatal(err)
+	}
+	b.Authorize(askedByAgent(agentReturn)).Shows(t, 400, "/oauth/authorize") // nobody consents any more
 	const unknown = "https://unknown.example/client.json"
 	other := askedByAgent(agentReturn)
 	other.Set("client_id", unknown)

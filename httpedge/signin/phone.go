@@ -35,8 +35,7 @@ func (s *service) phone(v *visit.Visit) {
 	case !v.CheckForm(v.Bind("phone")):
 		s.showPhone(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case number == "":
-		status, problems := visit.Again(v,
-			account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
+		status, problems := visit.Again(v, account.Missing("phone_number"), "", "")
 		s.showPhone(v, status, problems...)
 	default:
 		token, err := s.people.BeginPhone(v.Ctx, number, s.Browser(v, number), v.Now)

@@ -144,7 +144,7 @@ func TestInvalidRegistrations(t *testing.T) {
 		{"Ida", ida, "password12", []string{"too common"}},
 		{"Harbours", ida, stacktest.NewPassword, []string{"must not contain the name"}},
 		{"<script>\x00", ida, stacktest.NewPassword,
-			[]string{"The name must not contain control characters."}},
+			[]string{"Remove the control characters."}},
 		{"Ida", "\xff", stacktest.NewPassword, []string{"This is not an email address."}},
 		{strings.Repeat("x", 5000), strings.Repeat("y", 5000), strings.Repeat("z", 20000),
 			[]string{"at most 200 characters", "at most 254 characters"}},

@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -74,20 +75,20 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Text: "This address already has an account. Sign in to it."})
+			pages.Problem{Text: texts.Of("login.taken")})
 	case errors.Is(err, people.ErrPasswordNeeded):
 		s.DropCode(v.HTTP)
 		problem := endpoint.ProblemOf(err)
 		s.WriteMessage(v.HTTP, problem.Status,
-			pages.Message{Title: "Sign in with your password", Text: problem.Message,
-				Advice: "If you have forgotten it, you can set a new one with a code to your email address.",
-				Link:   v.Path(pages.PathLogin), LinkText: "Sign in with your password"})
+			pages.Message{Title: texts.Of("login.with_password"), Text: visit.TextOf(err),
+				Advice: texts.Of("login.password_advice"),
+				Link:   v.Path(pages.PathLogin), LinkText: texts.Of("login.with_password")})
 	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
 		problem := endpoint.ProblemOf(err)
 		s.WriteMessage(v.HTTP, problem.Status,
-			pages.Message{Title: "This account is disabled", Text: problem.Message,
-				Advice: "Ask the people who run this service."})
+			pages.Message{Title: texts.Of("login.disabled"), Text: visit.TextOf(err),
+				Advice: texts.Of("login.ask_operator")})
 	default:
 		s.RefuseCode(v, &f.CodeFlow, token, c, err)
 	}

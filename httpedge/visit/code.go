@@ -9,16 +9,18 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
 
 // What people are told about codes.
-const (
-	textCodeGone     = "This code is no longer valid. Please start again."
-	textCodeSent     = "We sent a new code, unless today's messages are used up. Only the newest code works."
-	textTooManyCodes = "Too many codes were requested."
+var (
+	textCodeGone = texts.Of("verify.gone")
+	textCodeSent = texts.Of("verify.sent")
 )
+
+const keyTooManyCodes = "verify.too_many_sent"
 
 // paramSent marks a visit to the code page right after another code was sent.
 const paramSent = "sent"
@@ -63,7 +65,7 @@ func (s *Site) GoOnToCode(v *Visit, f *CodeFlow, token string) {
 // GoToCode redirects to the code page after a code was sent. If err is not nil, it shows the first
 // page again.
 func (s *Site) GoToCode(v *Visit, f *CodeFlow, token string, err error) {
-	status, problems := Again(v, err, "", textTooManyCodes)
+	status, problems := Again(v, err, "", keyTooManyCodes)
 	switch {
 	case err == nil:
 		s.GoOnToCode(v, f, token)
@@ -100,17 +102,17 @@ func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string,
 	code := v.Field("code")
 	switch {
 	case !v.HTTP.IsPost():
-		notice := ""
+		var notice texts.Text
 		if v.HTTP.QueryArgs().Has(paramSent) && v.Now.Sub(c.Sent) < account.SendInterval {
 			notice = textCodeSent
 		}
 		s.showVerify(v, f, token, c, fasthttp.StatusOK, notice)
 	case !v.CheckForm(v.verifyForm(f.Path, token)):
-		s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "",
+		s.showVerify(v, f, token, c, fasthttp.StatusForbidden, nil,
 			pages.Problem{Text: TextStaleForm})
 	case code == "" || len(code) > MaxSecretText:
-		s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, "",
-			pages.Problem{Field: "code", Text: "Enter the code from our message."})
+		s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, nil,
+			pages.Problem{Field: "code", Text: texts.Of("verify.missing")})
 	default:
 		return code, true
 	}
@@ -119,7 +121,7 @@ func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string,
 
 // RefuseCode shows the code page again after err.
 func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challenge, err error) {
-	status, problems := Again(v, err, "code", "Too many wrong codes were entered.")
+	status, problems := Again(v, err, "code", "verify.too_many_wrong")
 	if status == 0 {
 		s.WriteFailure(v.HTTP, "check a code", err)
 		return
@@ -130,7 +132,7 @@ func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challe
 			return
 		}
 	}
-	s.showVerify(v, f, token, c, status, "", problems...)
+	s.showVerify(v, f, token, c, status, nil, problems...)
 }
 
 // ResendCode handles the form that requests another code.
@@ -145,19 +147,19 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 			return
 		}
 		if !v.CheckForm(v.verifyForm(f.Resend, token)) {
-			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "",
+			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, nil,
 				pages.Problem{Text: TextStaleForm})
 			return
 		}
 		err := s.people.Resend(v.Ctx, token, s.Browser(v, c.Address), v.Now)
-		status, problems := Again(v, err, "", textTooManyCodes)
+		status, problems := Again(v, err, "", keyTooManyCodes)
 		switch {
 		case err == nil:
 			Redirect(v.HTTP, v.pathSent(f.Path))
 		case errors.Is(err, people.ErrCodeExpired):
 			f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
 		case status != 0:
-			s.showVerify(v, f, token, c, status, "", problems...)
+			s.showVerify(v, f, token, c, status, nil, problems...)
 		default:
 			s.WriteFailure(v.HTTP, "send a code", err)
 		}
@@ -184,7 +186,7 @@ func shownAddress(c *account.Challenge) string {
 }
 
 func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int,
-	notice string, problems ...pages.Problem) {
+	notice texts.Text, problems ...pages.Problem) {
 	kind := f.Kind
 	if kind == pages.VerifyEmailProof && c.Channel == account.SMS {
 		kind = pages.VerifyPhoneProof

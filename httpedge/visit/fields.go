@@ -1,32 +1,46 @@
 package visit
 
 import (
+	"errors"
+
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
 
-// fieldWords are how sentences about fields begin, and the texts for missing fields.
-var fieldWords = map[string]struct{ subject, missing string }{
-	"name":         {"The name", "Enter your name."},
-	"email":        {"This", "Enter your email address."},
-	"password":     {"The password", "Enter a password."},
-	"phone_number": {"The phone number", "Enter your phone number."},
+// ownMissing are the fields whose text says what to enter.
+var ownMissing = map[string]string{"name": "wrong.name_missing", "email": "wrong.email_missing",
+	"password": "wrong.password_new_missing", "phone_number": "wrong.phone_number_missing"}
 
-	"username":        {"The username", ""},
-	"gender":          {"The gender", ""},
-	"bio":             {"The text about you", ""},
-	"place_of_birth":  {"The place of birth", ""},
-	"date_of_birth":   {"The date of birth", ""},
-	"address":         {"The address", ""},
-	"profile_picture": {"The link", ""},
+// errorKeys are the texts of errors about what a person entered.
+var errorKeys = []struct {
+	err error
+	key string
+}{
+	{people.ErrWrongCredentials, "wrong.credentials"}, {people.ErrWrongCode, "wrong.code"},
+	{people.ErrCodeExpired, "wrong.code_expired"}, {people.ErrNoAccount, "wrong.no_account"},
+	{people.ErrPasswordNeeded, "login.password_needed"},
+	{people.ErrDisabled, "login.disabled_text"}, {people.ErrProofNeeded, "wrong.proof_needed"},
+}
+
+// TextOf returns the text of an error about what a person entered.
+func TextOf(err error) texts.Text {
+	for _, row := range errorKeys {
+		if errors.Is(err, row.err) {
+			return texts.Of(row.key)
+		}
+	}
+	return texts.Literal(endpoint.ProblemOf(err).Message)
 }
 
 // Again returns the status and the problems of a page that shows its form again after err. The
-// problems are about field unless err names fields. After too many attempts, the text begins with
-// tooMany and Retry-After is set. The status is 0 when err is nil or not about the form.
+// problems are about field unless err names fields. After too many attempts, the text is that of
+// the key tooMany, with the slot wait, and Retry-After is set. The status is 0 when err is nil or
+// not about the form.
 func Again(v *Visit, err error, field, tooMany string) (status int, problems []pages.Problem) {
 	if err == nil {
 		return 0, nil
@@ -37,10 +51,10 @@ func Again(v *Visit, err error, field, tooMany string) (status int, problems []p
 		return fasthttp.StatusUnprocessableEntity, fieldProblems(p.Fields)
 	case p.Status == fasthttp.StatusTooManyRequests:
 		endpoint.SetRetryAfter(&v.HTTP.Response.Header, &p)
-		wait := pages.Verify{Wait: int(endpoint.WholeSeconds(p.RetryAfter))}.WaitText()
-		return p.Status, []pages.Problem{{Text: tooMany + " Try again in " + wait + "."}}
+		wait := texts.Wait(int(endpoint.WholeSeconds(p.RetryAfter)))
+		return p.Status, []pages.Problem{{Text: texts.Of(tooMany, "wait", wait)}}
 	case p.Status == fasthttp.StatusUnprocessableEntity:
-		return p.Status, []pages.Problem{{Field: field, Text: p.Message}}
+		return p.Status, []pages.Problem{{Field: field, Text: TextOf(err)}}
 	}
 	return 0, nil
 }
@@ -48,16 +62,18 @@ func Again(v *Visit, err error, field, tooMany string) (status int, problems []p
 func fieldProblems(fields account.FieldErrors) []pages.Problem {
 	var problems []pages.Problem
 	for _, f := range fields {
-		words, known := fieldWords[f.Field]
-		switch {
-		case known && f.Message == "is missing":
-			problems = append(problems, pages.Problem{Field: f.Field, Text: words.missing})
-		case known:
-			problems = append(problems,
-				pages.Problem{Field: f.Field, Text: words.subject + " " + f.Message + "."})
-		default:
-			problems = append(problems, pages.Problem{Field: f.Field, Text: f.Error() + "."})
-		}
+		problems = append(problems, pages.Problem{Field: f.Field, Text: FieldText(f)})
 	}
 	return problems
+}
+
+// FieldText returns what is wrong with a field.
+func FieldText(f account.FieldError) texts.Text {
+	switch {
+	case f.Rule == "missing" && ownMissing[f.Field] != "":
+		return texts.Of(ownMissing[f.Field])
+	case f.Rule == "":
+		return texts.Literal(f.Error() + ".")
+	}
+	return texts.Of("wrong."+f.Rule, "n", f.Limit)
 }

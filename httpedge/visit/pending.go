@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
@@ -100,7 +101,7 @@ func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 		return
 	}
 	body, err := pages.FormPost{Client: v.ClientName(), Action: request.RedirectURI,
-		Fields: params}.Render(s.view)
+		Fields: params}.Render(s.viewOf(v.HTTP))
 	if err != nil { // the query says it as well
 		s.failures.Log("write a form", err)
 		Redirect(v.HTTP, request.ResponseURL(params))
@@ -113,17 +114,30 @@ func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 // stay shows a page in place of a redirect to a client that the person does not know. Who has just
 // refused it may follow a link.
 func (s *Site) stay(v *Visit, params []oauth.Parameter) {
-	if !v.Pending.Denied {
-		s.RefusePage(v, "The application is not known yet, so you cannot be sent back to it.",
-			"Sign in first, then go back to the application and start again. For developers: "+
-				endpoint.Value(params, "error_description"))
+	switch oauth.Code(endpoint.Value(params, "error")) {
+	case oauth.TemporarilyUnavailable:
+		s.WriteMessage(v.HTTP, fasthttp.StatusServiceUnavailable, ourFault("message.wait_and_start"))
+		return
+	case oauth.ServerError:
+		s.WriteMessage(v.HTTP, fasthttp.StatusInternalServerError, ourFault("message.wait_and_start"))
 		return
 	}
-	m := pages.Message{Title: "You did not allow it", Text: v.Pending.Client.Name +
-		" cannot use your account. Nobody here has checked it.",
-		Advice: "You can close this page."}
+	if !v.Pending.Denied {
+		s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest, pages.Message{
+			Title: texts.Of("message.cannot"), Text: texts.Of("message.not_known_yet"),
+			Advice:    texts.Of("message.sign_in_first"),
+			Technical: endpoint.Value(params, "error_description")})
+		return
+	}
+	client := v.Pending.Client
+	m := pages.Message{Title: texts.Of("message.denied"),
+		Text:   texts.Of("message.denied_here", "client", client.Name),
+		Advice: texts.Of("connect.close")}
+	if host := client.HostBeforeConsent(v.Pending.Request.RedirectURI); host != "" {
+		m.Text = texts.Of("message.denied_host", "host", host, "client", client.Name)
+	}
 	if v.Pending.Request.ResponseMode != oauth.FormPost { // it would come by a form
-		m.Advice += " Go back only if you trust the address."
+		m.Advice = texts.Of("message.go_back_trust")
 		m.Return = v.Pending.Request.ResponseURL(params)
 		m.ReturnTo = v.Pending.Request.Destination()
 	}

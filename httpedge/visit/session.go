@@ -32,7 +32,9 @@ type cookieNames struct {
 	known   string // marks of known accounts, likewise
 	secret  string // 256 random bits that forms are bound to
 	code    string // token of the challenge that asks for a code
-	secure  bool
+	// language is the tag of the language that the person has chosen
+	language string
+	secure   bool
 }
 
 func newCookieNames(issuer string) cookieNames {
@@ -42,7 +44,7 @@ func newCookieNames(issuer string) cookieNames {
 	}
 	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
 		secret: prefix + "gatehouse-form",
-		code:   prefix + "gatehouse-code", secure: secure}
+		code:   prefix + "gatehouse-code", language: prefix + "gatehouse-language", secure: secure}
 }
 
 // read returns at most limit values of a cookie. They share no memory with the request.
@@ -130,6 +132,9 @@ func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 		if _, known := FindVisitor(all, user.ID); !known {
 			all = append(all, Visitor{token, session, user})
 		}
+	}
+	if len(all) > 0 {
+		setAccountLanguage(v.HTTP, all[0].User.Language)
 	}
 	return all, nil
 }

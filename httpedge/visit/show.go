@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
@@ -82,7 +83,7 @@ func (s *Site) Show(v *Visit, status int, p page) {
 		s.WritePage(v.HTTP, status, p)
 		return
 	}
-	body, err := p.Render(s.view)
+	body, err := p.Render(s.viewOf(v.HTTP))
 	if err != nil {
 		s.RefuseFailure(v, "write a page", err)
 		return
@@ -97,7 +98,7 @@ func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
 
 // WritePageTo responds with a page whose forms may lead to a client's redirect URI.
 func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
-	body, err := p.Render(s.view)
+	body, err := p.Render(s.viewOf(ctx))
 	if err != nil {
 		s.failures.Log("write a page", err)
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
@@ -110,6 +111,8 @@ func (s *Site) sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redir
 	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; img-src 'self'; ", redirectURI)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
+	ctx.Response.Header.Set(fasthttp.HeaderContentLanguage, s.viewOf(ctx).Language().Tag)
+	ctx.Response.Header.Set(fasthttp.HeaderVary, "Accept-Language, Cookie")
 	ctx.Response.SetBodyRaw(body)
 }
 
@@ -130,32 +133,32 @@ func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	}
 	problem := endpoint.Failure(err)
 	endpoint.SetRetryAfter(&ctx.Response.Header, &problem)
-	s.WriteMessage(ctx, problem.Status, pages.Message{
-		Title:  "Please try again",
-		Text:   "The service could not do this just now.",
-		Fault:  "It is our fault, not yours.",
-		Advice: "Wait a few seconds and load this page again.",
-	})
+	s.WriteMessage(ctx, problem.Status, ourFault("message.reload"))
+}
+
+// ourFault returns the message about an error of the service, with the advice of that key.
+func ourFault(advice string) pages.Message {
+	return pages.Message{
+		Title: texts.Of("message.try_again"), Text: texts.Of("message.failed"),
+		Fault: texts.Of("message.our_fault"), Advice: texts.Of(advice),
+	}
 }
 
 // ShowProblem responds with a page about a problem that the server found before any handler.
 func (s *Site) ShowProblem(ctx *fasthttp.RequestCtx, p *endpoint.Problem) {
 	message, ok := problemWords[p.Code]
 	if !ok {
-		message = pages.Message{Title: "This request cannot be served", Text: p.Message}
+		message = pages.Message{Title: texts.Of("message.cannot"), Text: texts.Literal(p.Message)}
 	}
 	s.WriteMessage(ctx, p.Status, message)
 }
 
 // problemWords are the messages of problems, by code.
 var problemWords = map[string]pages.Message{
-	endpoint.ErrNotFound.Code: {Title: "There is no page here",
-		Text:   "This address does not exist.",
-		Advice: "Check the address, or go back to where you came from and start again."},
-	endpoint.ErrMethodNotAllowed.Code: {Title: "This page cannot be used like that",
-		Text:   "The request used a method that this page does not support. Nothing was done.",
-		Advice: "Open the page by its address, or go back to where you came from and start again."},
-	endpoint.ErrBodyTooLarge.Code: {Title: "This form is too large",
-		Text:   "A form can hold 64 KiB. Nothing was done.",
-		Advice: "Go back, enter less and send the form once more."},
+	endpoint.ErrNotFound.Code: {Title: texts.Of("message.no_page"),
+		Text: texts.Of("message.no_address"), Advice: texts.Of("message.check_address")},
+	endpoint.ErrMethodNotAllowed.Code: {Title: texts.Of("message.wrong_method"),
+		Text: texts.Of("message.wrong_method_text"), Advice: texts.Of("message.wrong_method_advice")},
+	endpoint.ErrBodyTooLarge.Code: {Title: texts.Of("message.large_form"),
+		Text: texts.Of("message.large_form_text"), Advice: texts.Of("message.large_form_advice")},
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
@@ -23,7 +25,7 @@ func (noPage) Render(*pages.View) ([]byte, error) { return nil, errors.New("plan
 // TestPageThatCannotBeRendered tells the client when there is one to tell.
 func TestPageThatCannotBeRendered(t *testing.T) {
 	failed := 0
-	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}),
+	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}, texts.Default()),
 		Failures:     endpoint.NewFailures(slog.New(slog.DiscardHandler)),
 		ClientFailed: func(*fasthttp.RequestCtx, string, string, *oauth.Error) { failed++ }})
 	var ctx fasthttp.RequestCtx
@@ -46,6 +48,52 @@ func TestPageThatCannotBeRendered(t *testing.T) {
 	}
 	if failed != 1 {
 		t.Errorf("got %d failed requests of clients, want that of the client", failed)
+	}
+}
+
+// TestFailureBeforeClientIsKnown shows a page for a failure of the service when the person does not
+// know the client: signing in first would not help.
+func TestFailureBeforeClientIsKnown(t *testing.T) {
+	s := New(Config{Issuer: "https://id.example.com", View: pages.NewView(brand.Brand{}, texts.Default()),
+		Failures:     endpoint.NewFailures(slog.New(slog.DiscardHandler)),
+		ClientFailed: func(*fasthttp.RequestCtx, string, string, *oauth.Error) {}})
+	client := &oauth.Client{Options: oauth.ClientOptions{SelfRegistered: true}}
+	for _, row := range []struct {
+		refuse func(*Visit)
+		status int
+		says   string
+	}{
+		{func(v *Visit) { s.RefuseFailure(v, "read", errors.New("disk full")) }, 500, "our fault"},
+		{func(v *Visit) { s.RefuseFailure(v, "read", oauth.ErrUnknownOutcome) }, 503, "our fault"},
+		{func(v *Visit) { s.Refuse(v, &oauth.Error{Code: oauth.InvalidScope, Description: "No."}) },
+			400, "Sign in first"},
+	} {
+		var ctx fasthttp.RequestCtx
+		request := &oauth.AuthorizationRequest{RedirectURI: "https://app.example/callback"}
+		row.refuse(&Visit{HTTP: &ctx, Pending: &Pending{Request: request, Client: client}})
+		body := string(ctx.Response.Body())
+		if got := ctx.Response.StatusCode(); got != row.status || !strings.Contains(body, row.says) {
+			t.Errorf("got %d %s, want %d with %q", got, body, row.status, row.says)
+		}
+	}
+}
+
+func TestShownAddress(t *testing.T) {
+	for _, row := range []struct {
+		purpose account.Purpose
+		address string
+		want    string
+	}{
+		{account.ForReset, "ada@example.org", "ada@example.org"},
+		{account.ForResetProof, "ada@example.org", "a…@example.org"},
+		{account.ForResetProof, "ü@example.org", "ü…@example.org"},
+		{account.ForResetProof, "+14155550123", "…23"},
+		{account.ForResetProof, "", "…"},
+	} {
+		c := &account.Challenge{Purpose: row.purpose, Address: row.address}
+		if got := shownAddress(c); got != row.want {
+			t.Errorf("%s of %s: got %q, want %q", row.address, row.purpose, got, row.want)
+		}
 	}
 }
 

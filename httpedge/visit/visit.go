@@ -15,6 +15,7 @@ import (
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
@@ -66,7 +67,7 @@ const fieldFormToken = "form_token"
 const MaxSecretText = 1024
 
 // TextStaleForm is the text for a form whose token is not valid.
-const TextStaleForm = "This form was open for too long, or was opened elsewhere in this browser. Please try again."
+var TextStaleForm = texts.Of("wrong.stale")
 
 // Visit is one request for a page.
 type Visit struct {
@@ -92,10 +93,10 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 			Ctx: audit.WithSource(deadline, audit.Source{
 				Actor:     audit.Actor{Kind: audit.User},
 				RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
-				Browser: DeviceOf(string(ctx.UserAgent())),
+				Browser: DeviceOf(string(ctx.UserAgent())), Language: s.viewOf(ctx).Language().Tag,
 			}),
 		}
-		if !ctx.IsPost() || s.readPage(v) {
+		if !ctx.IsPost() || s.readPage(v) && !s.choseLanguage(v) {
 			handle(v)
 		}
 	}
@@ -111,25 +112,24 @@ func (v *Visit) By(userID int64) {
 func (s *Site) readPage(v *Visit) bool {
 	if isCrossSite(v.HTTP) {
 		s.WriteMessage(v.HTTP, fasthttp.StatusForbidden,
-			pages.Message{Title: "This form came from another site",
-				Text:   "For your safety, nothing was done.",
-				Fault:  "Another site tried to act in your name, or your browser does not say where the form comes from.",
-				Advice: "Go back to the application and start again."})
+			pages.Message{Title: texts.Of("message.other_site"),
+				Text:   texts.Of("message.other_site_text"),
+				Fault:  texts.Of("message.other_site_fault"),
+				Advice: texts.Of("message.start_again")})
 		return false
 	}
 	var ok bool
 	if v.Form, ok = endpoint.ParseParameters(v.HTTP.PostBody()); !ok || !endpoint.IsForm(v.HTTP) {
-		s.RefusePage(v, "The form cannot be read.",
-			"Go back, load the page again and send it once more.")
+		s.RefusePage(v, texts.Of("message.form_unread"), texts.Of("message.send_again"))
 		return false
 	}
 	return true
 }
 
 // RefusePage responds with 400 and a page.
-func (s *Site) RefusePage(v *Visit, text, advice string) {
+func (s *Site) RefusePage(v *Visit, text, advice texts.Text) {
 	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest,
-		pages.Message{Title: "This request cannot be served", Text: text, Advice: advice})
+		pages.Message{Title: texts.Of("message.cannot"), Text: text, Advice: advice})
 }
 
 // Bind returns the binding of a purpose to this browser and the pending request.

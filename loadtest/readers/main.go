@@ -1,4 +1,5 @@
-// Command readers measures gatehouse lookup --mmdb beside other programs that read the same files.
+// Command readers measures gatehouse lookup --mmdb beside other programs that read the same files, and
+// compares what it finds with what one of them does.
 // "readers -h" shows how to use it.
 package main
 
@@ -16,6 +17,7 @@ const help = `readers measures gatehouse lookup --mmdb beside other programs tha
   readers make   write City.mmdb, ASN.mmdb, rows.csv and addresses.txt
   readers run    run gatehouse and the others in turn, and print their figures
   readers loop   be the bare loop, one of the others
+  readers check  compare what gatehouse finds with what Python's maxminddb does
 
 scripts/reader-tools installs the others. Those that are missing are left out.
 
@@ -29,8 +31,9 @@ func main() {
 }
 
 type options struct {
-	dir, program, tools, node string
-	rows, networks, places    int
+	dir, program, tools, node, mmdb string
+
+	rows, networks, places int
 }
 
 func run(args []string) error {
@@ -41,7 +44,8 @@ func run(args []string) error {
 	flags.StringVar(&o.program, "program", "bin/gatehouse", "gatehouse to run")
 	flags.StringVar(&o.tools, "tools", ".tools/readers", "folder of mmdbctl and mmdbinspect")
 	flags.StringVar(&o.node, "node", "loadtest/readers/node", "folder of the program with npm's maxmind")
-	flags.IntVar(&o.rows, "rows", 2_000_000, "rows to make")
+	flags.StringVar(&o.mmdb, "mmdb", "", "file to check (default: a file of countries below -node)")
+	flags.IntVar(&o.rows, "rows", 2_000_000, "rows to make, or addresses to check")
 	flags.IntVar(&o.networks, "networks", 500_000, "networks of the files to make")
 	flags.IntVar(&o.places, "places", 100_000, "different records of the City file to make")
 	command := "-h"
@@ -65,6 +69,8 @@ func run(args []string) error {
 		return o.compare()
 	case "loop":
 		return o.loop()
+	case "check":
+		return o.check()
 	}
 	return fmt.Errorf("unknown command %q; readers -h shows the commands", command)
 }

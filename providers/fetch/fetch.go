@@ -237,7 +237,7 @@ func (f *Fetcher) enter(
 	deadline, _ := ctx.Deadline() // that of Fetch, or an earlier one
 	waiting, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 	defer cancel()
-	payer, slots := fair.Payer{Key: by.ID}, f.slots[by.Class]
+	payer, slots := fair.Payer{Network: by.Network, Key: by.ID}, f.slots[by.Class]
 	if h.turns.Enter(waiting, payer) != nil {
 		release()
 		return nil, oauth.ErrBusy

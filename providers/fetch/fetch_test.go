@@ -208,10 +208,21 @@ func TestStrangersLeaveRoom(t *testing.T) {
 		respond(w, "application/json", "{}")
 	}
 	s := newServer(t, slow)
+	end := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(end)
 	var all sync.WaitGroup
 	begin := func(address string, by oauth.Payer) {
-		all.Go(func() { _, _ = s.Fetch(t.Context(), address, 0, by) })
-		<-arrived
+		t.Helper()
+		ended := make(chan error, 1)
+		all.Go(func() {
+			_, err := s.Fetch(t.Context(), address, 0, by)
+			ended <- err
+		})
+		select {
+		case <-arrived:
+		case err := <-ended:
+			t.Fatalf("%+v at %s: got %v, want the request sent", by, address, err)
+		}
 	}
 	begin(s.URL+"/stranger", oauth.Payer{ID: "a"})
 	begin(s.URL+"/person", oauth.Payer{ID: "b", Class: oauth.People})
@@ -231,7 +242,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	}
 	for i := range 7 {
 		other := httptest.NewTLSServer(http.HandlerFunc(slow))
-		t.Cleanup(other.Close)
+		t.Cleanup(func() { end(); other.Close() })
 		by := oauth.Payer{ID: strconv.Itoa(i / 4)}
 		begin(other.URL, by)
 		if i == 3 {
@@ -241,7 +252,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 		}
 	}
 	idle := httptest.NewTLSServer(http.HandlerFunc(slow))
-	t.Cleanup(idle.Close)
+	t.Cleanup(func() { end(); idle.Close() })
 	for class, want := range map[oauth.PayerClass]error{oauth.Strangers: oauth.ErrBusy, oauth.People: nil} {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -250,7 +261,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 			t.Errorf("class %d, at another host: got %v, want %v", class, err, want)
 		}
 	}
-	close(release)
+	end()
 	all.Wait()
 	if _, err := s.Fetch(t.Context(), idle.URL+"/other", 0, oauth.Payer{ID: "other"}); err != nil {
 		t.Errorf("got %v after the others have ended", err)

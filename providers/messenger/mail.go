@@ -41,10 +41,11 @@ type mailer struct {
 	login         *url.Userinfo
 	from          *mail.Address
 	brand         brand.Brand
+	writer        composer
 	open          func(ctx context.Context) (net.Conn, error) // dial, or a test's function
 }
 
-func newMailer(t Target, from *mail.Address, b brand.Brand) *mailer {
+func newMailer(t Target, from *mail.Address, c Config) *mailer {
 	port := t.url.Port()
 	if port == "" {
 		port = map[string]string{"smtps": "465"}[t.scheme]
@@ -55,7 +56,8 @@ func newMailer(t Target, from *mail.Address, b brand.Brand) *mailer {
 	host := t.url.Hostname()
 	p := &mailer{
 		host: host, address: net.JoinHostPort(host,
-			port), login: t.url.User, from: from, brand: b,
+			port), login: t.url.User, from: from, brand: c.Brand,
+		writer:   c.composer(),
 		implicit: t.scheme == "smtps", mustTLS: t.scheme == "smtps" || t.scheme == "smtp" &&
 			!webhook.IsLoopback(host),
 	}
@@ -84,7 +86,7 @@ func (p *mailer) Send(ctx context.Context, m account.Message) error {
 }
 
 func (p *mailer) compose(m account.Message) (*gomail.Msg, error) {
-	text := compose(m, p.brand.Name)
+	text := p.writer.compose(m)
 	email := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	email.FromMailAddress(p.from)
 	if err := email.To(m.To); err != nil {
@@ -93,13 +95,14 @@ func (p *mailer) compose(m account.Message) (*gomail.Msg, error) {
 	email.SetDate()
 	email.SetMessageIDWithValue(rand.Text() + "@" + heloName(p.brand.Host))
 	email.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
+	email.SetGenHeader("Content-Language", text.language.Tag)
 	email.Subject(text.subject)
 	email.SetBodyString(gomail.TypeTextPlain, text.body)
 	if logo := p.brand.MailLogo; logo != nil {
 		email.EmbedReadSeeker("logo.png", bytes.NewReader(logo.Data),
 			gomail.WithFileContentID("<"+logoID+">"), gomail.WithFileContentType("image/png"))
 	}
-	html, err := htmlOf(text.body, p.brand)
+	html, err := htmlOf(text, p.brand)
 	if err != nil {
 		return nil, err
 	}

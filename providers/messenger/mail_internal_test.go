@@ -19,6 +19,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/brand"
+	"gatehouse/actors/texts"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -40,7 +41,7 @@ func newTestMailer(t *testing.T, rawURL, address string) *mailer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newMailer(target, from, atlas)
+	p := newMailer(target, from, Config{Brand: atlas})
 	if address != "" {
 		p.address = address
 	}
@@ -80,7 +81,8 @@ func TestMailArrives(t *testing.T) {
 	}
 	found := map[string]string{}
 	readParts(t, textproto.MIMEHeader(email.Header), email.Body, found)
-	if want := compose(resetCode, "Atlas").body; strings.TrimSpace(strings.ReplaceAll(
+	want := composer{"Atlas", texts.Default()}.compose(resetCode).body
+	if strings.TrimSpace(strings.ReplaceAll(
 		found["text/plain"], "\r\n", "\n")) != strings.TrimSpace(want) {
 		t.Errorf("got body %q, want %q", found["text/plain"], want)
 	}

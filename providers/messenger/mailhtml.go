@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gatehouse/actors/brand"
+	"gatehouse/actors/texts"
 )
 
 // logoID is the content id of the logo in a mail.
@@ -19,17 +20,19 @@ var mailTemplate = template.Must(template.New("mail.html").Parse(mailSource))
 
 // htmlOf returns the text of a mail as HTML that loads nothing: with the brand above it and a link
 // where the text has one.
-func htmlOf(text string, b brand.Brand) (string, error) {
+func htmlOf(t text, b brand.Brand) (string, error) {
 	type line struct{ Text, Link string }
 	data := struct {
-		Brand brand.Brand
-		Logo  template.URL // "" = none
-		Lines []line
-	}{Brand: b}
+		Brand    brand.Brand
+		Language *texts.Language
+		Help     string
+		Logo     template.URL // "" = none
+		Lines    []line
+	}{Brand: b, Language: t.language, Help: t.language.Plain(texts.Of("page.help"))}
 	if b.MailLogo != nil {
 		data.Logo = "cid:" + logoID
 	}
-	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(t.body), "\n\n") {
 		if strings.HasPrefix(paragraph, "https://") || strings.HasPrefix(paragraph, "http://") {
 			data.Lines = append(data.Lines, line{Link: paragraph})
 			continue

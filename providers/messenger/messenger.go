@@ -3,6 +3,7 @@
 package messenger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/brand"
+	"gatehouse/actors/texts"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -22,9 +24,16 @@ type Config struct {
 	Secret string `json:"-"`
 	// From is the sender of e-mails, such as "Atlas <no-reply@example.com>"; required with an SMTP
 	// target.
-	From   string
-	Brand  brand.Brand  // whose messages these are, with Name and Host; required
-	Logger *slog.Logger // for the target log; required
+	From  string
+	Brand brand.Brand // whose messages these are, with Name and Host; required
+	// Languages are those of messages; nil = texts.Default.
+	Languages *texts.Set
+	Logger    *slog.Logger // for the target log; required
+}
+
+// composer returns what writes the messages.
+func (c Config) composer() composer {
+	return composer{c.Brand.Name, cmp.Or(c.Languages, texts.Default())}
 }
 
 // Format prints c without secrets, for every verb.
@@ -63,7 +72,7 @@ func (m *Messenger) open(t Target, config Config) (account.CodeSender, error) {
 		if len(config.Secret) < webhook.MinSecret {
 			return nil, fmt.Errorf("a webhook needs a secret of at least %d characters", webhook.MinSecret)
 		}
-		w := newWebhook(t.url.String(), config.Secret, config.Brand)
+		w := newWebhook(t.url.String(), config.Secret, config)
 		m.close = append(m.close, w.Close)
 		return w, nil
 	case t.IsMail():
@@ -71,7 +80,7 @@ func (m *Messenger) open(t Target, config Config) (account.CodeSender, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the sender of e-mails %w", err)
 		}
-		return newMailer(t, from, config.Brand), nil
+		return newMailer(t, from, config), nil
 	}
 	return nil, errors.New("a messenger without a target")
 }

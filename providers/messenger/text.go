@@ -1,157 +1,145 @@
 package messenger
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/texts"
 )
 
 // text is the text of a message. A text message (SMS) has no subject.
-type text struct{ subject, body string }
+type text struct {
+	subject  string
+	body     string
+	language *texts.Language
+}
 
-// compose returns the text of m. service is the public name of the service.
-func compose(m account.Message, service string) text {
-	switch {
+// composer writes messages in the language of each recipient.
+type composer struct {
+	service   string // its public name
+	languages *texts.Set
+}
+
+// compose returns the text of m.
+func (c composer) compose(m account.Message) text {
+	l := c.languages.Of(m.Language)
+	if l == nil {
+		l = c.languages.Initial()
+	}
+	// say returns the text of a key, which may have the slots service, code and n.
+	say := func(key string) string {
+		return l.Plain(texts.Of(key, "service", c.service, "code", m.Code, "n", lifetimeOf(m.Kind)))
+	}
+	switch isSMS := m.Channel == account.SMS; {
 	case slices.Contains(account.Notices, m.Kind):
-		return noticeText(m, service)
+		return text{c.subject(m, say), noticeText(m, l, c.service, say), l}
+	case isSMS:
+		return text{"", say(shortKey(m.Kind)), l}
+	}
+	var paragraphs []string
+	for _, keys := range longKeys(m.Kind) {
+		var sentences []string
+		for _, key := range keys {
+			sentences = append(sentences, say("mail."+key))
+		}
+		paragraphs = append(paragraphs, strings.Join(sentences, l.Between()))
+	}
+	return text{c.subject(m, say), strings.Join(paragraphs, "\n\n") + "\n", l}
+}
+
+// lifetimeOf returns how long a code works, in minutes, or in hours if it is a long one; 0 = there
+// is none.
+func lifetimeOf(kind account.Kind) int {
+	if kind == account.LongCode {
+		return int(kind.Lifetime() / time.Hour)
+	}
+	return int(kind.Lifetime() / time.Minute)
+}
+
+// shortKey returns the key of a text message.
+func shortKey(kind account.Kind) string {
+	switch kind {
+	case account.ProofCode, account.AccountExists, account.LongCode:
+		return "sms." + string(kind)
+	}
+	return "sms.code"
+}
+
+// subject returns the subject of a mail; "" for a text message.
+func (c composer) subject(m account.Message, say func(string) string) string {
+	switch {
 	case m.Channel == account.SMS:
-		return text{body: shortText(m, service)}
+		return ""
+	case m.Kind == account.NoAccount:
+		return say("mail.none_subject")
+	case m.Kind.HasCode():
+		return say("mail.code_subject")
 	}
-	return longText(m, service)
+	return say("mail.account_subject")
 }
 
-// expiry tells when a code expires.
-var expiry = fmt.Sprintf("It expires in %d minutes.", account.CodeLifetime/time.Minute)
-
-// longExpiry tells when a long code expires.
-var longExpiry = fmt.Sprintf("It works for %d hours, in any browser.",
-	account.LongCodeLifetime/time.Hour)
-
-// shortText fits into one text message of 160 characters if service has at most 40.
-func shortText(m account.Message, service string) string {
-	const ignore = " If this was not you, ignore it."
-	switch m.Kind {
+// longKeys returns the keys of a mail, without "mail.": those of each paragraph.
+func longKeys(kind account.Kind) [][]string {
+	switch kind {
 	case account.ProofCode:
-		return m.Code + " is your code to change how you sign in to " + service + ". " + expiry +
-			" If this was not you, tell it to nobody."
-	case account.AccountExists:
-		return "Someone tried to use this number at " + service +
-			". It has an account: sign in with a code." + ignore
-	case account.LongCode:
-		return m.Code + " is your code for " + service + ". " + longExpiry + " Tell it to nobody."
-	}
-	return m.Code + " is your code for " + service + ". " + expiry + ignore
-}
-
-func longText(m account.Message, service string) text {
-	const ignore = "\n\nIf this was not you, ignore this message.\n"
-	code := "Your code for " + service + " is " + m.Code + ". " + expiry + "\n\n"
-	switch m.Kind {
-	case account.ProofCode:
-		return text{"Your code for " + service,
-			code + "Enter it on the page that asks for it, to change how you sign in.\n\n" +
-				"If this was not you, someone else is signed in to your account: tell the code to nobody, " +
-				"and set a new password.\n"}
+		return [][]string{{"code"}, {"enter_proof"}, {"not_you_proof"}}
 	case account.RegisterCode:
-		return text{"Your code for " + service,
-			code + "Enter it on the page where you registered to create your account." + ignore}
+		return [][]string{{"code"}, {"enter_register"}, {"ignore"}}
 	case account.ResetCode:
-		return text{"Your code for " + service,
-			code + "Enter it on the page where you requested a new password." + ignore}
+		return [][]string{{"code"}, {"enter_reset"}, {"ignore"}}
 	case account.BrowserCode:
-		return text{"Your code for " + service,
-			code + "Enter it on the page where you tried to sign in. " +
-				"Then enter your password there." + ignore}
+		return [][]string{{"code"}, {"enter_browser"}, {"ignore"}}
 	case account.LongCode:
-		return text{"Your code for " + service,
-			"Your code for " + service + " is " + m.Code + ". " + longExpiry + "\n\n" +
-				"Enter it on the page that asks for a code. Tell it to nobody.\n\n" +
-				"Many codes were requested for this address. This is the last message with one " +
-				"today, so keep it if you want to use " + service + "." + ignore}
+		return [][]string{{"code_for_hours"}, {"enter_long"}, {"last_today"}, {"ignore"}}
 	case account.AccountExists:
-		return text{"Your account at " + service,
-			"Someone, perhaps you, tried to use this address at " + service +
-				". It already has an account: sign in with it, or request a new password if you have forgotten yours." + ignore}
+		return [][]string{{"account_exists"}, {"ignore"}}
 	case account.NoAccount:
-		return text{"No account at " + service,
-			"Someone, perhaps you, requested a code to sign in, or for a new password, at " + service +
-				". There is no account with this address. Perhaps you registered with another one." +
-				ignore}
+		return [][]string{{"no_account"}, {"ignore"}}
 	case account.ManyAttempts:
-		return text{"Your account at " + service,
-			"Someone entered many wrong passwords for your account at " + service +
-				". Further attempts are limited now. To sign in with a new browser, " +
-				"you may need a code that we send to this address.\n\n" +
-				"If you use the same password elsewhere, choose another one. " +
-				"Otherwise there is nothing to do.\n"}
+		return [][]string{{"many_attempts"}, {"many_attempts_advice"}}
 	}
-	return text{"Your code for " + service, code + "Enter it on the page where you requested it." +
-		ignore}
+	return [][]string{{"code"}, {"enter"}, {"ignore"}}
 }
 
-// noticeWords say what has happened, after "At SERVICE, ".
-var noticeWords = map[account.Kind]string{
-	account.AddressLeft:        "your account left this address",
-	account.PasswordChanged:    "your password was changed",
-	account.PasswordSet:        "a password was set for your account",
-	account.PasswordRecovered:  "a new password was set with a code",
-	account.EmailAdded:         "an email address was added to your account",
-	account.EmailChanged:       "the email address of your account was changed",
-	account.EmailRemoved:       "the email address was removed from your account",
-	account.PhoneAdded:         "a phone number was added to your account",
-	account.PhoneChanged:       "the phone number of your account was changed",
-	account.PhoneRemoved:       "the phone number was removed from your account",
-	account.PhoneSignInAllowed: "codes to the phone were allowed in place of your password",
-	account.PhoneSignInEnded:   "codes to the phone no longer replace your password",
-	account.ChangeUndone:       "a change of how you sign in was undone",
-	account.NewBrowser:         "someone signed in to your account with a new browser",
-	account.AccountDeleted:     "your account was deleted",
-}
-
-// noticeTime is the form of the times in notices, in UTC.
-const noticeTime = "2 January 2006, 15:04 UTC"
-
-// noticeText returns the text of a notice: what, how often, when, in which browser, by whom, and
+// noticeText returns the text of a notice: what, how often, when, in which browser or by whom, and
 // what to do if that was somebody else.
-func noticeText(m account.Message, service string) text {
-	what := noticeWords[m.Kind]
+func noticeText(m account.Message, l *texts.Language, service string,
+	say func(string) string) string {
+	what := "notice." + string(m.Kind)
 	if m.Kind == account.AddressLeft && m.Channel == account.SMS {
-		what = "your account left this number"
+		what = "notice.number_left"
 	}
+	key := "notice.once"
 	if m.Count > 1 {
-		what += " " + strconv.Itoa(m.Count) + " times in the last hour, at last"
+		key = "notice.often"
 	}
-	what += " on " + m.At.UTC().Format(noticeTime)
 	switch {
 	case m.ByOperator:
-		what += ", by the people who run " + service
+		key += "_operator"
 	case m.Browser != "":
-		what += ", with " + m.Browser
+		key += "_browser"
 	}
-	if m.Channel == account.SMS {
-		return text{body: "At " + service + ", " + what + ". " + noticeAdvice(m, service)}
-	}
-	return text{"Your account at " + service,
-		"At " + service + ", " + what + ".\n\n" + noticeAdvice(m, service) + "\n"}
-}
-
-// noticeAdvice says what to do about a notice.
-func noticeAdvice(m account.Message, service string) string {
-	const notYou = "If this was not you, "
+	happened := l.Plain(texts.Of(key, "service", service, "what", texts.Of(what), "n", m.Count,
+		"time", texts.Moment(m.At), "browser", texts.Device(m.Browser)))
 	space := "\n\n"
 	if m.Channel == account.SMS {
 		space = " "
 	}
+	advice := say("notice.secure")
 	switch {
 	case m.Link == "" && m.ByOperator:
-		return "If this is wrong, tell the people who run " + service + "."
+		advice = say("notice.wrong_operator")
 	case m.Link == "":
-		return notYou + "tell the people who run " + service + " at once."
+		advice = say("notice.not_you")
 	case m.Kind == account.AddressLeft:
-		return notYou + "undo it within 3 days:" + space + m.Link
+		advice = say("notice.undo") + space + m.Link
+	default:
+		advice += space + m.Link
 	}
-	return notYou + "sign out everybody and get your account back:" + space + m.Link
+	if m.Channel == account.SMS {
+		return happened + l.Between() + advice
+	}
+	return happened + space + advice + "\n"
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/texts"
 )
 
 func TestMessageTexts(t *testing.T) {
@@ -27,7 +28,7 @@ func TestMessageTexts(t *testing.T) {
 				m.Code = "271828"
 				wants = append(wants, "271828", "5 minutes")
 			}
-			got := compose(m, service)
+			got := composer{service, texts.Default()}.compose(m)
 			for _, want := range wants {
 				if !strings.Contains(got.body, want) {
 					t.Errorf("%s by %s: got %q, want %q in it", kind, channel, got.body, want)
@@ -56,7 +57,7 @@ func TestNoticeTexts(t *testing.T) {
 		for _, channel := range []account.Channel{account.SMS, account.Email} {
 			m := account.Message{Channel: channel, Kind: kind, At: at, Count: 3,
 				Browser: "Firefox on Linux", Link: "https://id.example/link?token=x"}
-			got := compose(m, "id.example").body
+			got := composer{"id.example", texts.Default()}.compose(m).body
 			for _, want := range []string{"At id.example, ", "3 times", "3 May 2026, 12:04 UTC",
 				"with Firefox on Linux", "If this was not you, ", m.Link} {
 				if !strings.Contains(got, want) {
@@ -68,7 +69,7 @@ func TestNoticeTexts(t *testing.T) {
 			}
 			seen[got] = kind
 			m.ByOperator, m.Link, m.Count = true, "", 1
-			got = compose(m, "id.example").body
+			got = composer{"id.example", texts.Default()}.compose(m).body
 			if !strings.Contains(got, "by the people who run id.example") ||
 				!strings.Contains(got, "If this is wrong, tell") || strings.Contains(got, "times") {
 				t.Errorf("%s by %s: got %q, want what an operator did", kind, channel, got)

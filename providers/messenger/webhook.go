@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
-	"gatehouse/actors/brand"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -24,7 +23,8 @@ const (
 // recognizes a retry.
 type hook struct {
 	*webhook.Client
-	brand brand.Brand
+	composer
+	host string // of the issuer
 }
 
 // payload is the body of a request.
@@ -41,15 +41,15 @@ type payload struct {
 	Text      string `json:"text"`
 }
 
-func newWebhook(url, secret string, b brand.Brand) *hook {
-	return &hook{webhook.New(url, secret), b}
+func newWebhook(url, secret string, c Config) *hook {
+	return &hook{webhook.New(url, secret), c.composer(), c.Brand.Host}
 }
 
 // Send posts m until the receiver responds with a status from 200 to 299. It retries after network
 // errors and the statuses 429 and 5xx.
 func (w *hook) Send(ctx context.Context, m account.Message) error {
-	text := compose(m, w.brand.Name)
-	p := payload{ID: uuid.NewString(), Service: w.brand.Host, Channel: string(m.Channel), To: m.To,
+	text := w.compose(m)
+	p := payload{ID: uuid.NewString(), Service: w.host, Channel: string(m.Channel), To: m.To,
 		Kind: string(m.Kind), Code: m.Code, Link: m.Link, Subject: text.subject, Text: text.body,
 		ExpiresIn: int(m.Kind.Lifetime() / time.Second)}
 	body, err := json.Marshal(p)

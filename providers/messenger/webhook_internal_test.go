@@ -59,7 +59,7 @@ func (a *fakeReceiver) RoundTrip(r *http.Request) (*http.Response, error) {
 func sentTo(t *testing.T, responses ...response) (*fakeReceiver, error) {
 	t.Helper()
 	a := &fakeReceiver{t: t, responses: responses, began: time.Now()}
-	w := newWebhook("https://sms.example.com/", strings.Repeat("k", 32), atlas)
+	w := newWebhook("https://sms.example.com/", strings.Repeat("k", 32), Config{Brand: atlas})
 	w.HTTP.Transport = a
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -28,10 +28,11 @@ WHERE hash = $1 AND code_hash = $2 AND expires > $3 AND tries < $4`
 	lastSend      = `SELECT COALESCE(MAX(number), 0) FROM code_sends WHERE recipient = $1`
 	insertSend    = `INSERT INTO code_sends (recipient, number, requester, sent, entered, long_code, free, expires)
 VALUES ($1, $2, $3, $4, $5, $6, $5, $7) ON CONFLICT DO NOTHING`
-	enterSends   = `UPDATE code_sends SET entered = $2 WHERE recipient = $1`
-	hasLongCode  = `SELECT number FROM code_sends WHERE recipient = $1 AND long_code = $2 AND expires > $3`
-	freeSend     = `UPDATE code_sends SET long_code = NULL, free = $3 WHERE recipient = $1 AND long_code = $2 AND expires > $4`
-	endChallenge = `DELETE FROM challenges WHERE hash = $1 AND ends > $2`
+	enterSends       = `UPDATE code_sends SET entered = $2 WHERE recipient = $1`
+	hasLongCode      = `SELECT number FROM code_sends WHERE recipient = $1 AND long_code = $2 AND expires > $3`
+	freeSend         = `UPDATE code_sends SET long_code = NULL, free = $3 WHERE recipient = $1 AND long_code = $2 AND expires > $4`
+	endChallenge     = `DELETE FROM challenges WHERE hash = $1 AND ends > $2`
+	deleteChallenges = `DELETE FROM challenges`
 )
 
 // CreateChallenge implements account.ChallengeStore.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
 
 	"gatehouse/actors/oauth"
@@ -114,7 +116,8 @@ tokens_per_minute = $14, options = $15, awaits = CAST($16 AS BIGINT), network = 
 caller = CASE WHEN CAST($16 AS BIGINT) = 0 THEN '' ELSE caller END, review = CASE WHEN review = 0 THEN 0 ELSE CAST($17 AS BIGINT) END,
 version = version + 1
 WHERE id = $1 AND version = $12 RETURNING epoch`
-	clientExists = `SELECT id FROM clients WHERE id = $1`
+	clientExists  = `SELECT id FROM clients WHERE id = $1`
+	storedOptions = `SELECT options FROM clients WHERE id = $1 AND version = $2`
 
 	deleteRedirectURIs = `DELETE FROM redirect_uris WHERE client_id = $1`
 	insertRedirectURI  = `INSERT INTO redirect_uris (client_id, position, uri) VALUES ($1, $2, $3)`
@@ -177,7 +180,7 @@ func (b *batch) createClient(c *oauth.Client) error {
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
-	_, err = b.putClient(insertClient, c, c.Epoch, reviewOf(c, time.Now()))
+	_, err = b.putClient(insertClient, "", c, c.Epoch, reviewOf(c, time.Now()))
 	if errors.Is(err, sql.ErrNoRows) {
 		return refusal{oauth.ErrClientIDTaken}
 	}
@@ -185,7 +188,11 @@ func (b *batch) createClient(c *oauth.Client) error {
 }
 
 func (b *batch) updateClient(c *oauth.Client) (epoch int64, err error) {
-	epoch, err = b.putClient(updateClient, c, millis(time.Now().Add(oauth.ConsentWithin)))
+	var stored string
+	err = b.conn.one(b.ctx, storedOptions, []any{c.ID, c.Version}, &stored)
+	if err == nil {
+		epoch, err = b.putClient(updateClient, stored, c, millis(time.Now().Add(oauth.ConsentWithin)))
+	}
 	if err == nil {
 		b.note(clientChange, c.ID)
 	}
@@ -203,12 +210,15 @@ func (b *batch) updateClient(c *oauth.Client) (epoch int64, err error) {
 }
 
 // putClient writes c with its redirect URIs and secrets and returns its epoch. If the statement in
-// text changes no row, it writes nothing and returns sql.ErrNoRows. more are values after c's.
-func (b *batch) putClient(text string, c *oauth.Client, more ...any) (epoch int64, err error) {
+// text changes no row, it writes nothing and returns sql.ErrNoRows. stored are the options of the row
+// that it replaces; "" = none. more are values after c's.
+func (b *batch) putClient(
+	text, stored string, c *oauth.Client, more ...any,
+) (epoch int64, err error) {
 	if !isText(c.ID) || !isText(c.Name) || !isText(c.URI) {
 		return 0, refusal{errText}
 	}
-	options, err := optionsText(&c.Options)
+	options, err := optionsText(&c.Options, stored)
 	if err != nil {
 		return 0, err
 	}
@@ -224,9 +234,33 @@ func (b *batch) putClient(text string, c *oauth.Client, more ...any) (epoch int6
 	return epoch, b.putSecrets(c)
 }
 
-// optionsText returns the stored form of a client's options: "" for none.
-func optionsText(o *oauth.ClientOptions) (string, error) {
+// knownOptions are the names of the members of a client's options that this program knows.
+var knownOptions = func() (names []string) {
+	for field := range reflect.TypeFor[oauth.ClientOptions]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}()
+
+// optionsText returns the stored form of a client's options: "" for none. It keeps the members of
+// stored that this program does not know: a newer one, which shares the database, has set them.
+func optionsText(o *oauth.ClientOptions, stored string) (string, error) {
+	members := map[string]json.RawMessage{}
+	if stored != "" {
+		if err := json.Unmarshal([]byte(stored), &members); err != nil {
+			return "", fmt.Errorf("parse options: %w", err)
+		}
+	}
+	for _, name := range knownOptions {
+		delete(members, name)
+	}
 	text, err := json.Marshal(o)
+	if err == nil && len(members) > 0 {
+		if err = json.Unmarshal(text, &members); err == nil {
+			text, err = json.Marshal(members)
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("encode options: %w", err)
 	}
@@ -239,7 +273,7 @@ func optionsText(o *oauth.ClientOptions) (string, error) {
 	return string(text), nil
 }
 
-// parseOptions is the inverse of optionsText.
+// parseOptions returns the options of a stored form.
 func parseOptions(text string) (o oauth.ClientOptions, err error) {
 	if text != "" {
 		err = json.Unmarshal([]byte(text), &o)

@@ -15,8 +15,9 @@ import (
 const (
 	insertLink = `INSERT INTO links (hash, user_id, made, ends, channel, sent_to, address, since) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	// A link that ends sessions only works while the account has the address that the message went to.
+	// Programs before migration 23 did not store that: their links work whatever the address is.
 	fromLink = ` FROM links l JOIN users u ON u.id = l.user_id
-WHERE (l.address <> '' OR l.sent_to IN (u.email, u.phone)) AND l.hash = `
+WHERE (l.address <> '' OR l.sent_to = '' OR l.sent_to IN (u.email, u.phone)) AND l.hash = `
 	selectLink = `SELECT l.user_id, l.made, l.ends, l.channel, l.sent_to, l.address, l.since` + fromLink + `$1`
 	linkOwner  = `SELECT l.user_id` + fromLink + `$1`
 	deleteLink = `DELETE FROM links WHERE hash = $1`
@@ -27,11 +28,11 @@ WHERE (l.address <> '' OR l.sent_to IN (u.email, u.phone)) AND l.hash = `
 	// similarNotice returns the notice that waits, or else the last one that was sent.
 	similarNotice = `SELECT id, sent FROM outbox WHERE user_id = $1 AND kind = $2 AND channel = $3 AND address = $4
 AND (sent = 0 OR sent > $5) ORDER BY CASE WHEN sent = 0 THEN 0 ELSE 1 END, sent DESC LIMIT 1`
-	mergeNotice  = `UPDATE outbox SET count = count + 1, at = $2, browser = $3, operator = $4 WHERE id = $1 AND sent = 0`
-	insertNotice = `INSERT INTO outbox (id, user_id, channel, address, kind, operator, browser, seed, link, made, at, count, attempts, due, sent)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 1, 0, $11, 0)`
+	mergeNotice  = `UPDATE outbox SET count = count + 1, at = $2, browser = $3, operator = $4, language = $5 WHERE id = $1 AND sent = 0`
+	insertNotice = `INSERT INTO outbox (id, user_id, channel, address, kind, operator, browser, seed, link, made, at, count, attempts, due, sent, language)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 1, 0, $11, 0, $12)`
 	dueNotices = `SELECT id, user_id, channel, address, kind, operator, browser,
-CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts FROM outbox
+CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts, language FROM outbox
 WHERE sent = 0 AND due <= $1 ORDER BY due, id LIMIT $2`
 	countNotices = `SELECT COUNT(*) FROM outbox WHERE sent = 0`
 	endNotice    = `UPDATE outbox SET sent = $2 WHERE id = $1 AND count = $3`
@@ -48,7 +49,7 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 	c account.CredentialChange) error {
 	var epoch int64
 	err := s.do(ctx, func(b *batch) (err error) {
-		if err := b.checkLink(c.Used); err != nil {
+		if err := b.holdLink(u.ID, c.Used); err != nil {
 			return err
 		}
 		if err := b.holdSession(u.ID, c.Session); err != nil {
@@ -76,11 +77,14 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 	return nil
 }
 
-// checkLink returns a refusal if a link is gone. Its use changes the user's version as well,
-// so that only one of several succeeds.
-func (b *batch) checkLink(hash [32]byte) error {
+// holdLink returns a refusal if a link of a user is gone; the zero hash is none. It locks the user
+// first, so that only one of several transactions uses the link.
+func (b *batch) holdLink(userID int64, hash [32]byte) error {
 	if hash == [32]byte{} {
 		return nil
+	}
+	if err := b.change(lockUser, userID); err != nil {
+		return err
 	}
 	err := b.conn.one(b.ctx, linkOwner, []any{hash[:]}, new(int64))
 	return orRefusal(err, account.ErrNotFound)
@@ -161,7 +165,7 @@ func (b *batch) addNotice(n account.Notice) error {
 			due = fromMillis(sent).Add(account.NoticeInterval)
 		default:
 			merged, err := b.conn.exec(b.ctx, mergeNotice, id, millis(n.Made), n.Browser,
-				n.ByOperator)
+				n.ByOperator, n.Language)
 			if err != nil || merged > 0 {
 				return err
 			}
@@ -170,7 +174,7 @@ func (b *batch) addNotice(n account.Notice) error {
 	}
 	_, err := b.conn.exec(b.ctx, insertNotice, uuid.NewString(), n.UserID, string(n.Channel), n.To,
 		string(n.Kind), n.ByOperator, n.Browser, n.Seed, linkBytes(n.Link), millis(n.Made),
-		millis(due))
+		millis(due), n.Language)
 	if err != nil || n.Seed == "" {
 		return err
 	}
@@ -214,7 +218,10 @@ func (s *Store) UseLink(ctx context.Context, hash [32]byte) error {
 		if err != nil {
 			return orRefusal(err, account.ErrNotFound)
 		}
-		if _, err := b.raiseEpoch(raiseUserEpoch, userID); err != nil { // locks the user
+		if err := b.holdLink(userID, hash); err != nil {
+			return err
+		}
+		if _, err := b.raiseEpoch(raiseUserEpoch, userID); err != nil { // before codes and families
 			return err
 		}
 		if _, err := b.dropSessions("user_id = $1", new(int64), userID); err != nil {
@@ -241,7 +248,7 @@ func (s *Store) DueNotices(ctx context.Context, now time.Time, limit int) (due [
 		var link []byte
 		var made, at int64
 		err := r.Scan(&n.ID, &n.UserID, &n.Channel, &n.To, &n.Kind, &n.ByOperator, &n.Browser,
-			&n.Seed, &link, &made, &at, &n.Count, &n.Attempts)
+			&n.Seed, &link, &made, &at, &n.Count, &n.Attempts, &n.Language)
 		copy(n.Link[:], link)
 		n.Made, n.At = fromMillis(made), fromMillis(at)
 		due = append(due, n)

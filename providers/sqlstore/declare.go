@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"time"
 
-	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -17,7 +16,7 @@ const (
 	lockDeclared = `INSERT INTO declared_sets (name, revision, digest) VALUES ($1, -1, $2)
 ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING revision, digest`
 	setDeclared    = `UPDATE declared_sets SET revision = $2, digest = $3 WHERE name = $1`
-	selectDeclared = clientColumns + `(SELECT * FROM clients WHERE options LIKE '%"declared":true%')` +
+	selectDeclared = clientColumns + `(SELECT * FROM clients WHERE options LIKE '%"declared":true%' OR options LIKE '%"released":true%')` +
 		clientParts
 	declaredResources = `SELECT number, uri, scopes, created, set_name, declared, name, scope_texts, deleted FROM resources
 WHERE NOT deleted OR declared ORDER BY number`
@@ -29,196 +28,278 @@ const declareTimeout = time.Minute
 
 // Declare implements oauth.Store.
 func (s *Store) Declare(
-	ctx context.Context, sets []*oauth.DeclaredSet,
+	ctx context.Context, sets []*oauth.DeclaredSet, records oauth.DeclareRecords,
 ) (done []oauth.Declared, err error) {
 	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
 	execute := func(b *batch) error {
-		done = make([]oauth.Declared, len(sets))
-		for i, set := range sets {
-			if err := b.declare(set, &done[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		d := declaring{batch: b, records: records, due: map[string]*oauth.Declared{}}
+		err := d.declare(sets)
+		done = d.done
+		return undone(err)
 	}
 	if s.pools.engine == sqliteEngine { // its one connection for writes is the writer's
 		err = s.do(ctx, execute)
 		return done, wrap("declare", err)
 	}
-	for range deadlockTries {
-		if err = once(ctx, s.pools, execute); !isDeadlock(err) {
+	for range deadlockTries { // an operator may change what is declared or released just now
+		err = once(ctx, s.pools, execute)
+		if !isDeadlock(err) && !errors.Is(err, oauth.ErrConflict) {
 			break
 		}
 	}
 	return done, wrap("declare", err)
 }
 
-func (b *batch) declare(set *oauth.DeclaredSet, done *oauth.Declared) error {
-	refused := func(format string, args ...any) error {
-		return &oauth.DeclareError{Set: set.Name, Message: fmt.Sprintf(format, args...)}
+// undone returns err without its refusal, with which a task would commit what it has written.
+func undone(err error) error {
+	var expected refusal
+	if errors.As(err, &expected) {
+		return expected.error
 	}
-	var revision int64
-	var digest []byte
-	err := b.conn.one(b.ctx, lockDeclared, []any{set.Name, []byte{}}, &revision, &digest)
-	switch {
-	case err != nil:
-		return err
-	case revision > set.Revision:
-		done.Newer = revision
-		return nil
-	case revision == set.Revision && string(digest) == string(set.Digest[:]):
-		return nil
-	case revision == set.Revision:
-		return refused("revision %d was declared with other content; raise revision", revision)
-	}
-	if err := b.declareResources(set, refused); err != nil {
-		return err
-	}
-	if err := b.declareClients(set, done, refused); err != nil {
-		return err
-	}
-	_, err = b.conn.exec(b.ctx, setDeclared, set.Name, set.Revision, set.Digest[:])
 	return err
 }
 
-// declareClients creates, changes and disables the clients of a set.
-func (b *batch) declareClients(set *oauth.DeclaredSet, done *oauth.Declared,
-	refused func(string, ...any) error) error {
-	var before []*oauth.Client
-	if err := b.conn.rows(b.ctx, selectDeclared, nil, scanClients(&before)); err != nil {
+// declaring is one transaction of Declare.
+type declaring struct {
+	*batch
+	records oauth.DeclareRecords
+	done    []oauth.Declared
+	due     map[string]*oauth.Declared // what is done for the sets that change, by name
+}
+
+func (d *declaring) declare(sets []*oauth.DeclaredSet) error {
+	d.done = make([]oauth.Declared, len(sets))
+	var due []*oauth.DeclaredSet
+	for i, set := range sets {
+		changes, err := d.lock(set, &d.done[i])
+		if err != nil {
+			return err
+		}
+		if changes {
+			due = append(due, set)
+			d.due[set.Name] = &d.done[i]
+		}
+	}
+	if due == nil {
+		return nil
+	}
+	if err := d.declareResources(due); err != nil {
 		return err
 	}
-	gone := map[string]*oauth.Client{}
-	for _, c := range before {
-		if c.Options.Set == set.Name {
-			gone[c.ID] = c
-		}
+	if err := d.declareClients(due); err != nil {
+		return err
 	}
-	for _, c := range set.Clients {
-		old := gone[c.ID]
-		delete(gone, c.ID)
-		if old == nil {
-			if err := b.declareClient(c, refused); err != nil {
-				return err
-			}
-			done.Clients = append(done.Clients, c.ID)
-			continue
-		}
-		next, err := old.ReplacedBy(c)
-		if err == nil {
-			err = next.CheckRegistration()
-		}
-		if err != nil {
-			return refused("client %s: %v", c.ID, err)
-		}
-		if reflect.DeepEqual(next, old) {
-			continue
-		}
-		if err := b.changeDeclared(next, audit.ClientChanged); err != nil {
+	for _, set := range due {
+		if _, err := d.conn.exec(d.ctx, setDeclared, set.Name, set.Revision, set.Digest[:]); err != nil {
 			return err
 		}
-		done.Clients = append(done.Clients, c.ID)
-	}
-	for id, c := range gone {
-		if c.Disabled {
-			continue
-		}
-		c.Disabled = true
-		if err := b.changeDeclared(c, audit.ClientDisabled); err != nil {
-			return err
-		}
-		done.Clients = append(done.Clients, id)
 	}
 	return nil
 }
 
-// declareClient creates a client that no set had.
-func (b *batch) declareClient(c *oauth.Client, refused func(string, ...any) error) error {
-	switch err := b.conn.one(b.ctx, clientExists, []any{c.ID}, new(string)); {
+func refused(set *oauth.DeclaredSet, format string, args ...any) error {
+	return &oauth.DeclareError{Set: set.Name, Message: fmt.Sprintf(format, args...)}
+}
+
+// lock locks the row of a set until the commit, and reports whether the set changes.
+func (d *declaring) lock(set *oauth.DeclaredSet, done *oauth.Declared) (changes bool, err error) {
+	var revision int64
+	var digest []byte
+	err = d.conn.one(d.ctx, lockDeclared, []any{set.Name, []byte{}}, &revision, &digest)
+	switch {
+	case err != nil:
+		return false, err
+	case revision > set.Revision:
+		done.Newer = revision
+		return false, nil
+	case revision < set.Revision:
+		return true, nil
+	case string(digest) != string(set.Digest[:]):
+		return false, refused(set, "revision %d was declared with other content; raise revision", revision)
+	}
+	return false, nil
+}
+
+// checkOwner returns a *oauth.DeclareError unless set may have an object that the set owner has, or
+// nobody if it is not declared. Sets that change together may hand objects to each other.
+func (d *declaring) checkOwner(set *oauth.DeclaredSet, what, owner string, declared bool) error {
+	switch {
+	case !declared:
+		return refused(set, "%s: the admin API has made it; delete it there first", what)
+	case owner == set.Name || d.due[owner] != nil:
+		return nil
+	}
+	return refused(set, "%s: the set %q has it; take it out of the files of that set, and raise its revision",
+		what, owner)
+}
+
+// declareClients creates, changes and releases the clients of the sets.
+func (d *declaring) declareClients(sets []*oauth.DeclaredSet) error {
+	var known []*oauth.Client
+	if err := d.conn.rows(d.ctx, selectDeclared, nil, scanClients(&known)); err != nil {
+		return err
+	}
+	before := map[string]*oauth.Client{}
+	for _, c := range known {
+		before[c.ID] = c
+	}
+	described := map[string]bool{}
+	for _, set := range sets {
+		for _, c := range set.Clients {
+			described[c.ID] = true
+			if err := d.declareClient(set, before[c.ID], c); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range known {
+		if !c.Options.Declared || d.due[c.Options.Set] == nil || described[c.ID] {
+			continue
+		}
+		next := *c
+		next.Disabled = true
+		next.Options.Declared, next.Options.Released = false, true
+		if err := d.changeClient(c.Options.Set, c, &next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declareClient makes a client what set says. old is it as it was declared before; nil = it was not.
+func (d *declaring) declareClient(set *oauth.DeclaredSet, old, c *oauth.Client) error {
+	if old == nil || !old.Options.Declared && !old.Options.Released {
+		return d.createClient(set, c)
+	}
+	if old.Options.Declared { // what is released belongs to nobody
+		if err := d.checkOwner(set, "client "+c.ID, old.Options.Set, true); err != nil {
+			return err
+		}
+	}
+	next, err := old.ReplacedBy(c)
+	if err == nil {
+		err = next.CheckRegistration()
+	}
+	if err != nil {
+		return refused(set, "client %s: %v", c.ID, err)
+	}
+	if reflect.DeepEqual(next, old) {
+		return nil
+	}
+	return d.changeClient(set.Name, old, next)
+}
+
+// createClient creates a client that no set had.
+func (d *declaring) createClient(set *oauth.DeclaredSet, c *oauth.Client) error {
+	switch err := d.conn.one(d.ctx, clientExists, []any{c.ID}, new(string)); {
 	case err == nil:
-		return refused("client %s: the admin API or another set has made it; delete it there first", c.ID)
+		return d.checkOwner(set, "client "+c.ID, "", false)
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
 	if err := c.CheckRegistration(); err != nil {
-		return refused("client %s: %v", c.ID, err)
+		return refused(set, "client %s: %v", c.ID, err)
 	}
 	created := *c
 	created.Version, created.Epoch = 0, time.Now().UnixMicro()
-	if err := b.createClient(&created); err != nil {
+	if err := d.batch.createClient(&created); err != nil {
 		return err
 	}
-	b.events = append(b.events, audit.Event{Action: audit.ClientCreated,
-		Subject: audit.OfClient(c.ID), Details: []string{"declared"}})
+	d.noteClient(set.Name, nil, &created)
 	return nil
 }
 
-func (b *batch) changeDeclared(c *oauth.Client, action audit.Action) error {
-	if _, err := b.updateClient(c); err != nil {
+func (d *declaring) changeClient(set string, old, next *oauth.Client) error {
+	if _, err := d.updateClient(next); err != nil {
 		return err
 	}
-	b.events = append(b.events, audit.Event{Action: action, Subject: audit.OfClient(c.ID),
-		Details: []string{"declared"}})
+	d.noteClient(set, old, next)
 	return nil
 }
 
-// declareResources creates, changes and deletes the resources of a set.
-func (b *batch) declareResources(set *oauth.DeclaredSet,
-	refused func(string, ...any) error) error {
+func (d *declaring) noteClient(set string, old, next *oauth.Client) {
+	d.record(d.records.Client(d.ctx, old, next))
+	done := d.due[set]
+	done.Clients = append(done.Clients, next.ID)
+}
+
+// declareResources deletes, creates and changes the resources of the sets.
+func (d *declaring) declareResources(sets []*oauth.DeclaredSet) error {
 	live, former := map[string]*oauth.Resource{}, map[string]*oauth.Resource{}
-	err := b.conn.rows(b.ctx, declaredResources, nil, func(r row) error {
+	var known []*oauth.Resource
+	err := d.conn.rows(d.ctx, declaredResources, nil, func(r row) error {
 		var deleted bool
 		resource, err := scanResource(r, &deleted)
 		if deleted {
-			former[resource.Set+" "+resource.URI] = &resource
+			former[resource.URI] = &resource // the newest with the URI
 		} else {
-			live[resource.URI] = &resource
+			live[resource.URI], known = &resource, append(known, &resource)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, r := range set.Resources {
-		old := live[r.URI]
-		delete(live, r.URI)
-		if old != nil && !(old.Declared && old.Set == set.Name) {
-			return refused("resource %s: the admin API or another set has made it; delete it there first", r.URI)
-		}
-		if known := former[set.Name+" "+r.URI]; old == nil && known != nil {
-			if _, err := b.conn.exec(b.ctx, reviveResource, int64(known.Number)); err != nil {
-				return err
-			}
-			old = known
-		}
-		if err := b.declareResource(old, r); err != nil {
-			return refused("resource %s: %v", r.URI, err)
+	described := map[string]bool{}
+	for _, set := range sets {
+		for _, r := range set.Resources {
+			described[r.URI] = true
 		}
 	}
-	for _, r := range live {
-		if !r.Declared || r.Set != set.Name {
+	for _, r := range known { // first, since there is room for few
+		if !r.Declared || d.due[r.Set] == nil || described[r.URI] {
 			continue
 		}
-		if _, err := b.conn.exec(b.ctx, deleteResource, int64(r.Number)); err != nil {
+		if _, err := d.conn.exec(d.ctx, deleteResource, int64(r.Number)); err != nil {
 			return err
 		}
-		b.events = append(b.events, audit.Event{Action: audit.ResourceDeleted, Target: r.URI})
+		d.noteResource(r, nil)
+	}
+	for _, set := range sets {
+		for _, r := range set.Resources {
+			if old := live[r.URI]; old != nil {
+				if err := d.checkOwner(set, "resource "+r.URI, old.Set, old.Declared); err != nil {
+					return err
+				}
+			}
+			err := d.declareResource(live[r.URI], former[r.URI], r)
+			if err := undone(err); errors.Is(err, oauth.ErrBusy) {
+				return refused(set, "resource %s: there are %d resources already", r.URI, oauth.MostRegistered)
+			} else if err != nil {
+				return fmt.Errorf("resource %s: %w", r.URI, err)
+			}
+		}
 	}
 	return nil
 }
 
-// declareResource replaces old by r, or creates r if old is nil.
-func (b *batch) declareResource(old, r *oauth.Resource) error {
-	if old == nil {
+// declareResource replaces old by r. If old is nil, it brings former back as r, or creates r if
+// former is nil too.
+func (d *declaring) declareResource(old, former, r *oauth.Resource) error {
+	if old == nil && former == nil {
 		created := *r
-		b.events = append(b.events, audit.Event{Action: audit.ResourceCreated, Target: r.URI})
-		return b.createResource(&created)
+		d.noteResource(nil, r)
+		return d.createResource(&created)
+	}
+	before := old
+	if old == nil {
+		if _, err := d.conn.exec(d.ctx, reviveResource, int64(former.Number)); err != nil {
+			return err
+		}
+		old = former
 	}
 	next := old.ReplacedBy(r)
-	if reflect.DeepEqual(next, old) {
+	same := reflect.DeepEqual(next, old)
+	if before == nil || !same {
+		d.noteResource(before, next)
+	}
+	if same {
 		return nil
 	}
-	b.events = append(b.events, audit.Event{Action: audit.ResourceChanged, Target: r.URI})
-	return b.replaceResource(old, next)
+	return d.replaceResource(old, next)
+}
+
+func (d *declaring) noteResource(old, next *oauth.Resource) {
+	d.record(d.records.Resource(d.ctx, old, next))
 }

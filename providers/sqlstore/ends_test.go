@@ -1,7 +1,6 @@
 package sqlstore_test
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -322,15 +321,7 @@ func TestMigrationOfTokenRows(t *testing.T) {
 func fill(t *testing.T, config sqlstore.Config, now time.Time, family uuid.UUID, code, refresh,
 	session oauth.Hash) {
 	t.Helper()
-	driver, name := "pgx", config.URL
-	if path, ok := strings.CutPrefix(config.URL, "sqlite:"); ok {
-		driver, name = "sqlite", path
-	}
-	db, err := sql.Open(driver, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := direct(t, config.URL)
 	at := now.UnixMilli()
 	later := at + time.Hour.Milliseconds()
 	hash := newHash()

@@ -385,6 +385,13 @@ func TestDropTokenKeys(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
+			started := &account.Challenge{Hash: newHash(), Purpose: account.ForReset,
+				Channel: account.Email, Address: ann.Email, UserID: ann.ID,
+				Ends: now.Add(account.ChallengeLifetime)}
+			started.Renew("code", now)
+			if _, err := s.CreateChallenge(t.Context(), started, newHash()); err != nil {
+				t.Fatal(err)
+			}
 			if l, err := s.Link(t.Context(), hash); err != nil || l.Address != ann.Email {
 				t.Fatalf("got %+v and error %v, want a link", l, err)
 			}
@@ -400,6 +407,9 @@ func TestDropTokenKeys(t *testing.T) {
 			}
 			if _, err := s.Link(t.Context(), hash); !errors.Is(err, account.ErrNotFound) {
 				t.Errorf("got %v for a link, want it gone", err)
+			}
+			if _, err := s.Challenge(t.Context(), started.Hash); !errors.Is(err, account.ErrNotFound) {
+				t.Errorf("got %v for an unfinished challenge, want it gone", err)
 			}
 			after := allKeys(t, s)
 			kept := len(oauth.Purposes) - len(oauth.SigningPurposes)

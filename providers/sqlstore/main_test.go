@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,6 +52,26 @@ func open(tb testing.TB, config sqlstore.Config) *sqlstore.Store {
 		}
 	})
 	return s
+}
+
+// direct returns a connection to the database at url that knows no Store. It is closed at the end of
+// the test.
+func direct(tb testing.TB, url string) *sql.DB {
+	tb.Helper()
+	driver, name := "pgx", url
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		driver, name = "sqlite", path
+	}
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return db
 }
 
 // databases create a database of each kind, one whose tables exist or an empty one, and return its

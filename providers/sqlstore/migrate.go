@@ -319,8 +319,8 @@ func isLockTimeout(err error) bool {
 // tableHolder returns the table of the schema that is held the longest, and by whom, as part of a
 // sentence.
 func tableHolder(ctx context.Context, read *sql.DB) string {
-	holder := holderOf(ctx, read, "l.locktype = 'relation' AND l.relation IN (SELECT oid FROM pg_class "+
-		"WHERE relkind = 'r' AND relnamespace = to_regnamespace(current_schema()))")
+	holder := holderOf(ctx, read, "l.locktype = 'relation' AND l.relation IN (SELECT oid FROM "+
+		"pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(current_schema()))")
 	if holder == "" {
 		return ", which was locked until now"
 	}
@@ -332,15 +332,17 @@ func tableHolder(ctx context.Context, read *sql.DB) string {
 func holderOf(ctx context.Context, read *sql.DB, locks string) string {
 	var pid int
 	var name, state, query, held string
-	err := read.QueryRowContext(ctx, `SELECT a.pid, a.application_name, coalesce(a.state, 'unknown'),
-		left(regexp_replace(a.query, '\s+', ' ', 'g'), 200),
+	err := read.QueryRowContext(ctx, `SELECT a.pid, a.application_name,
+		coalesce(a.state, 'unknown'), left(regexp_replace(a.query, '\s+', ' ', 'g'), 200),
 		coalesce('table ' || CAST(CAST(l.relation AS regclass) AS TEXT), 'the lock')
 		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-		WHERE l.granted AND a.pid <> pg_backend_pid() AND a.datname = current_database() AND `+locks+`
-		ORDER BY a.xact_start NULLS LAST, CASE l.mode WHEN 'AccessExclusiveLock' THEN 0 ELSE 1 END LIMIT 1`).Scan(&pid, &name, &state, &query, &held)
+		WHERE l.granted AND a.pid <> pg_backend_pid() AND a.datname = current_database()
+		AND `+locks+` ORDER BY a.xact_start NULLS LAST,
+		CASE l.mode WHEN 'AccessExclusiveLock' THEN 0 ELSE 1 END LIMIT 1`).Scan(
+		&pid, &name, &state, &query, &held)
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s that the PostgreSQL session with the PID %d (%s, %s) holds, last query %q",
-		held, pid, name, state, query)
+	return fmt.Sprintf("%s that the PostgreSQL session with the PID %d (%s, %s) holds, last "+
+		"query %q", held, pid, name, state, query)
 }

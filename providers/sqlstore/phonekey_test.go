@@ -1,8 +1,6 @@
 package sqlstore_test
 
 import (
-	"database/sql"
-	"strings"
 	"testing"
 
 	"gatehouse/providers/sqlstore"
@@ -55,15 +53,7 @@ func TestMigrationOfPhoneKeys(t *testing.T) {
 // insertPhones inserts a user for each number into a database of schema version 4.
 func insertPhones(t *testing.T, url string, phones map[int64]string) {
 	t.Helper()
-	driver, name := "pgx", url
-	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		driver, name = "sqlite", path
-	}
-	db, err := sql.Open(driver, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := direct(t, url)
 	for id, phone := range phones {
 		if _, err := db.ExecContext(t.Context(), `INSERT INTO users (id, service_id, name, email, phone, phone_key, username,
 gender, bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, disabled, created, updated, version)

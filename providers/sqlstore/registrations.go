@@ -34,6 +34,7 @@ ORDER BY awaits LIMIT $2) RETURNING id, awaits`
 	keepClients   = `UPDATE clients SET review = $4 WHERE id IN ` + dueClients + ` AND ` + isInUse
 	endClients    = `DELETE FROM clients WHERE id IN ` + dueClients + ` AND NOT ` + isInUse +
 		` RETURNING id, awaits`
+	hasConsent = `SELECT COUNT(*) FROM (SELECT 1 FROM consents WHERE client_id = $1 LIMIT 1) found`
 	// The other self-registered clients that a user has consented to, unless $2 is not one.
 	countSelfRegistered = `SELECT COUNT(*) FROM consents k JOIN clients c ON c.id = k.client_id
 WHERE k.user_id = $1 AND k.client_id <> $2 AND c.review > 0
@@ -108,6 +109,14 @@ func (s *Store) SettledClients(
 	ctx context.Context, after string, limit int,
 ) ([]*oauth.Client, error) {
 	return s.clientPage(ctx, selectSettled, after, limit)
+}
+
+// HasConsent implements oauth.Store.
+func (s *Store) HasConsent(ctx context.Context, clientID string) (found bool, err error) {
+	var n int
+	err = readOne(ctx, s, oauth.ErrNotFound, hasConsent, []any{clientID},
+		func(r row) error { return r.Scan(&n) })
+	return n > 0, wrap("read consents of a client", err)
 }
 
 // EndClients implements oauth.Store.

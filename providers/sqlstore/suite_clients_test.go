@@ -16,6 +16,7 @@ import (
 var clientTests = map[string]func(*testing.T, *fixture){
 	"ClientRoundTrip":           clientRoundTrip,
 	"ClientIsReplaced":          clientIsReplaced,
+	"ClientKeepsUnknownOptions": clientKeepsUnknownOptions,
 	"ClientUpdateConflict":      clientUpdateConflict,
 	"ClientIDIsUnique":          clientIDIsUnique,
 	"UnknownClient":             unknownClient,
@@ -60,6 +61,33 @@ func clientRoundTrip(t *testing.T, f *fixture) {
 	c := f.fullClient()
 	f.must(f.CreateClient(f.ctx, c))
 	f.sameClient(c)
+}
+
+// clientKeepsUnknownOptions changes a client that a newer program has stored with more options.
+func clientKeepsUnknownOptions(t *testing.T, f *fixture) {
+	f.client.Options.RequirePKCE = true
+	f.must(f.UpdateClient(f.ctx, f.client))
+	db := direct(t, f.url)
+	stored := func() (options string) {
+		f.must(db.QueryRowContext(f.ctx, `SELECT options FROM clients WHERE id = $1`,
+			f.client.ID).Scan(&options))
+		return options
+	}
+	_, err := db.ExecContext(f.ctx, `UPDATE clients SET options = $2 WHERE id = $1`, f.client.ID,
+		`{"later":{"a":[1]},"require_pkce":true,"tomorrow":true}`)
+	f.must(err)
+	f.sameClient(f.client)
+	f.client.Options.RequirePKCE, f.client.Options.Declared = false, true
+	f.must(f.UpdateClient(f.ctx, f.client))
+	f.sameClient(f.client)
+	if got, want := stored(), `{"declared":true,"later":{"a":[1]},"tomorrow":true}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	f.client.Options.Declared = false
+	f.must(f.UpdateClient(f.ctx, f.client))
+	if got, want := stored(), `{"later":{"a":[1]},"tomorrow":true}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func clientIsReplaced(t *testing.T, f *fixture) {

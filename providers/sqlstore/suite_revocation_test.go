@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,7 +40,9 @@ func endsOfUserAreLimited(t *testing.T, f *fixture) {
 		}
 		ops = append(ops, &oauth.Revoke{Token: &token.end})
 	}
-	f.do(ops...)
+	for batch := range slices.Chunk(ops, 100) {
+		f.do(batch...)
+	}
 	for what, op := range map[string]*oauth.Revoke{
 		"another user's token": {Token: &oauth.TokenEnd{ID: newTokenID(), UserID: crowd.users[1].ID,
 			ClientID: f.client.ID, Expires: f.now.Add(time.Hour)}},

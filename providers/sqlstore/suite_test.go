@@ -30,9 +30,10 @@ func TestConformance(t *testing.T) {
 					t.Run(name, func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 						t.Cleanup(cancel)
-						store := open(t, sqlstore.Config{URL: d.make(t), SweepInterval: time.Hour,
+						url := d.make(t)
+						store := open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour,
 							AuditKeep: 400 * 24 * time.Hour})
-						f := &fixture{T: t, Store: store, ctx: ctx,
+						f := &fixture{T: t, Store: store, ctx: ctx, url: url,
 							now: time.Now().UTC().Truncate(time.Millisecond)}
 						f.user, f.client = f.newUser(), f.newClient()
 						test(t, f)
@@ -48,6 +49,7 @@ type fixture struct {
 	*testing.T
 	*sqlstore.Store
 	ctx    context.Context
+	url    string // of the database
 	now    time.Time
 	user   *account.User
 	client *oauth.Client

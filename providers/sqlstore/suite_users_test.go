@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -26,6 +29,9 @@ var userTests = map[string]func(*testing.T, *fixture){
 	"ConcurrentClaimsHaveOneWinner":        concurrentClaims,
 	"DeleteUserRevokesTokens":              deleteUser,
 	"DeleteUserDeletesChallenges":          deleteUserWithChallenges,
+	"ImportedPartIsDoneOnce":               importOnce,
+	"ImportRefusesWhatCollides":            importCollisions,
+	"DryImportKeepsNothing":                importDry,
 }
 
 func (f *fixture) fullUser() *account.User {
@@ -312,5 +318,114 @@ func deleteUserWithChallenges(t *testing.T, f *fixture) {
 	for _, c := range end {
 		_, err := f.Challenge(f.ctx, c.Hash)
 		f.wantError("challenge at "+c.Address, err, account.ErrNotFound)
+	}
+}
+
+// importOf returns a part of an import whose users have the lines from 1 on.
+func importOf(id string, users ...*account.User) *account.ImportPart {
+	p := &account.ImportPart{ID: id, Line: 1}
+	for i, u := range users {
+		p.Users = append(p.Users, account.ImportedUser{Line: int64(i + 1), User: u})
+	}
+	return p
+}
+
+// imported returns what a part has led to, with one line of text for each refused line.
+func (f *fixture) imported(p *account.ImportPart) (created int, refused []string) {
+	f.Helper()
+	f.must(f.ImportUsers(f.ctx, p))
+	for _, r := range p.Refused {
+		refused = append(refused, fmt.Sprintf("%d: %v", r.Line, r.FieldError))
+	}
+	return p.Created, refused
+}
+
+// importOnce sends a part again, as a command does that has lost the response, and then one that
+// another command has gone beyond.
+func importOnce(t *testing.T, f *fixture) {
+	ctx := audit.WithSource(f.ctx, audit.Source{Actor: audit.Actor{Kind: audit.Operator, ID: "op"}})
+	part := func() *account.ImportPart {
+		p := importOf("a", f.fullUser(), &account.User{Name: "Bo", Email: "bo@example.org"})
+		p.Refused = []account.RefusedLine{{Line: 3, FieldError: account.FieldError{Field: "id", Message: "is odd"}}}
+		return p
+	}
+	for range 2 {
+		p := part()
+		f.must(f.ImportUsers(ctx, p))
+		if p.Created != 2 || len(p.Refused) != 1 || p.Refused[0].Message != "is odd" {
+			t.Errorf("got %d created and %v, want 2 and the line that was refused before", p.Created, p.Refused)
+		}
+	}
+	next := importOf("a", &account.User{Name: "Cy", Phone: "+4912346"})
+	next.Line = 9
+	f.must(f.ImportUsers(ctx, next))
+	f.wantError("a part before the last", f.ImportUsers(ctx, part()), account.ErrConflict)
+	events, err := f.Events(f.ctx, audit.Filter{Action: audit.UsersImported, Limit: 10})
+	f.must(err)
+	if len(events) != 2 || events[0].Actor.ID != "op" || events[0].Data["created"] != 2.0 ||
+		events[0].Data["refused"] != 1.0 {
+		t.Errorf("got %+v, want two events by the operator, the first of two users", events)
+	}
+	n, err := f.Sweep(f.ctx, f.now.Add(account.ImportKept+time.Hour))
+	f.must(err)
+	again := part()
+	f.must(f.ImportUsers(ctx, again))
+	if n == 0 || again.Created != 0 || len(again.Refused) != 3 {
+		t.Errorf("got %d, %+v, want a part that collides with itself after the sweep", n, again)
+	}
+}
+
+func importCollisions(t *testing.T, f *fixture) {
+	const service = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	there := f.fullUser()
+	f.must(f.CreateUser(f.ctx, there))
+	created, refused := f.imported(importOf("a",
+		&account.User{Name: "A", Email: "ADA@EXAMPLE.ORG"},
+		&account.User{Name: "B", Email: "b@example.org", Username: "ada"},
+		&account.User{Name: "C", Email: "c@example.org", ID: there.ID},
+		&account.User{Name: "D", Email: "d@example.org", ID: 4711, ServiceID: service},
+		&account.User{Name: "E", Email: "D@example.org"},
+		&account.User{Name: "F", Email: "f@example.org", ServiceID: strings.ToUpper(service)},
+		&account.User{Name: "G", Email: "g@example.org", Phone: there.Phone},
+		&account.User{Name: "H", Email: "h@example.org", ID: account.MaxID},
+		&account.User{Name: "I\x00", Email: "i@example.org"},
+		&account.User{Name: "J", Email: "j@example.org"}))
+	want := []string{"1: email belongs to another account", "2: username belongs to another account",
+		"3: id belongs to another account", "5: email belongs to another account",
+		"6: service_id belongs to another account", "7: phone_number belongs to another account",
+		"9: line text must be UTF-8 without NUL"}
+	if created != 3 || !slices.Equal(refused, want) {
+		t.Errorf("got %d created, %q, want 3, %q", created, refused, want)
+	}
+	d, err := f.User(f.ctx, 4711)
+	f.must(err)
+	if d.ServiceID != service || d.Name != "D" {
+		t.Errorf("got %+v, want the ids that were chosen", d)
+	}
+	later := f.newUser()
+	if j, err := f.UserByEmail(f.ctx, "j@example.org"); err != nil || j.ID <= 4711 || later.ID <= j.ID ||
+		later.ID > 5000 {
+		t.Errorf("got %+v, %v, then id %d, want ids just above the chosen one", j, err, later.ID)
+	}
+}
+
+func importDry(t *testing.T, f *fixture) {
+	dry := importOf("a", &account.User{Name: "A", Email: "a@example.org", ID: 99},
+		&account.User{Name: "B", Email: "A@example.org"})
+	dry.Dry = true
+	created, refused := f.imported(dry)
+	if created != 1 || !slices.Equal(refused, []string{"2: email belongs to another account"}) {
+		t.Errorf("got %d, %q, want one created, and one refused", created, refused)
+	}
+	_, err := f.User(f.ctx, 99)
+	f.wantError("after a dry run", err, account.ErrNotFound)
+	events, err := f.Events(f.ctx, audit.Filter{Limit: 10})
+	f.must(err)
+	if later := f.newUser(); len(events) > 0 || later.ID >= 99 {
+		t.Errorf("got %v, and id %d, want no trace", events, later.ID)
+	}
+	dry.Dry = false
+	if created, _ := f.imported(dry); created != 1 {
+		t.Errorf("got %d created after the dry run, want 1", created)
 	}
 }

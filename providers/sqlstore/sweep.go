@@ -70,6 +70,8 @@ AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND
 (SELECT hour, subject, action, outcome FROM audit_counts WHERE hour <= $1 ORDER BY hour LIMIT $2)`, age: countsKept},
 	{text: `DELETE FROM leases WHERE name IN
 (SELECT name FROM leases WHERE until <= $1 ORDER BY until LIMIT $2)`, age: leaseKept},
+	{text: `DELETE FROM user_imports WHERE id IN
+(SELECT id FROM user_imports WHERE updated <= $1 ORDER BY updated LIMIT $2)`, age: account.ImportKept},
 }
 
 // sweepAudit deletes events from the audit trail, but not those that a sender has still to send.

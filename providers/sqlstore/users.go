@@ -14,7 +14,7 @@ import (
 
 const selectUser = `SELECT id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
 profile_picture, password_hash, disabled, created, updated, version, epoch, phone_sign_in, password_since, email_since,
-phone_since, phone_sign_in_since FROM users `
+phone_since, phone_sign_in_since, language FROM users `
 
 const (
 	selectUserByID    = selectUser + `WHERE id = $1`
@@ -75,7 +75,7 @@ func scanUser(r row) (*account.User, error) {
 	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio,
 		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash,
 		&u.Disabled, &created, &updated, &u.Version, &u.Epoch, &u.PhoneSignIn,
-		&password, &email, &phone, &phoneSignIn)
+		&password, &email, &phone, &phoneSignIn, &u.Language)
 	u.PasswordSince, u.EmailSince = fromMillis(password), fromMillis(email)
 	u.PhoneSince, u.PhoneSignInSince = fromMillis(phone), fromMillis(phoneSignIn)
 	u.Created, u.Updated = fromMillis(created), fromMillis(updated)
@@ -92,7 +92,9 @@ const (
 	nextUserID  = `UPDATE counters SET value = value + 1 WHERE name = 'user' RETURNING value`
 	insertUser  = `INSERT INTO users (id, service_id, name, email, email_key, phone, phone_key, username, username_key, gender,
 bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, phone_sign_in, disabled, created, updated, version,
-epoch) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING`
+epoch, language)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23) ON CONFLICT DO NOTHING`
+	setLanguage = `UPDATE users SET language = $2 WHERE id = $1`
 	userVersion = `SELECT version FROM users WHERE id = $1`
 	otherUser   = `SELECT id FROM users WHERE id <> $1 AND (email_key = $2 OR username_key = $4
 OR phone_key = $3 AND NOT EXISTS (SELECT 1 FROM users own WHERE own.id = $1 AND own.phone = $5)) LIMIT 1`
@@ -152,16 +154,29 @@ func (b *batch) insertUser(u *account.User) error {
 	if err := b.conn.one(b.ctx, nextUserID, nil, &u.ID); err != nil {
 		return err
 	}
-	args := append(append([]any{u.ID, u.ServiceID}, userValues(u)...), u.Epoch)
+	b.created = u.ID
+	return b.insertNumbered(u)
+}
+
+// insertNumbered is insertUser for a user with an ID.
+func (b *batch) insertNumbered(u *account.User) error {
+	args := append(append([]any{u.ID, u.ServiceID}, userValues(u)...), u.Epoch, u.Language)
 	n, err := b.conn.exec(b.ctx, insertUser, args...)
 	if err == nil && n == 0 {
 		err = refusal{account.ErrTaken} // by another process since; the ID stays unused
 	}
-	b.created = u.ID
 	return err
 }
 
-// UpdateUser implements account.Store. It does not change ServiceID, and sets u's Epoch.
+// SetLanguage implements account.Store.
+func (s *Store) SetLanguage(ctx context.Context, userID int64, tag string) error {
+	return wrap("set language", s.do(ctx, func(b *batch) error {
+		_, err := b.conn.exec(b.ctx, setLanguage, userID, tag)
+		return err
+	}))
+}
+
+// UpdateUser implements account.Store. It changes neither ServiceID nor Language, and sets u's Epoch.
 func (s *Store) UpdateUser(ctx context.Context, u *account.User) error {
 	var epoch int64
 	err := s.do(ctx, func(b *batch) (err error) {

@@ -28,7 +28,6 @@ func Differences(kind string, old, new Record) (lines []string) {
 		before, after := old[k.Name], new[k.Name]
 		switch {
 		case k.Name == "client_id" || k.Name == "uri" || sameValue(before, after):
-		case k.Name == "set" && old != nil && before == nil && after == defaultSet:
 		case k.Type == "secrets":
 			if line := secretsLine(before, after); line != "" {
 				lines = append(lines, line)

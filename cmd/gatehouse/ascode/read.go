@@ -2,6 +2,7 @@ package ascode
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,20 +46,25 @@ const defaultSet = "default"
 // largestFile is the size that a file may have in bytes.
 const largestFile = 64 << 20
 
-// reader reads files.
-type reader struct {
-	env   func(name string) (value string, ok bool)
-	sets  map[string]*Set
-	where map[string]string // of objects, by kind and ID
-	file  string
+// Secrets are where the secrets of clients come from.
+type Secrets struct {
+	Env func(name string) (value string, ok bool)
+	// File returns the content of a file with a path, which is one in folder if it is relative.
+	File func(path, folder string) (string, error)
 }
 
-// Read reads a file, the files *.yaml and *.yml of a folder, or stdin for the path "-". env looks up
-// variables. The sets are sorted by name. Errors name file and line and hold no secret.
-func Read(
-	path string, stdin io.Reader, env func(name string) (string, bool),
-) ([]*Set, error) {
-	r := &reader{env: env, sets: map[string]*Set{}, where: map[string]string{}}
+// reader reads files.
+type reader struct {
+	secrets Secrets
+	sets    map[string]*Set
+	where   map[string]string // of objects, by kind and ID
+	file    string
+}
+
+// Read reads a file, the files *.yaml and *.yml of a folder, or stdin for the path "-". The sets are
+// sorted by name, and their objects by kind and ID. Errors name file and line and hold no secret.
+func Read(path string, stdin io.Reader, secrets Secrets) ([]*Set, error) {
+	r := &reader{secrets: secrets, sets: map[string]*Set{}, where: map[string]string{}}
 	files, err := filesAt(path)
 	if err != nil {
 		return nil, err
@@ -70,7 +76,9 @@ func Read(
 	}
 	var all []*Set
 	for _, s := range r.sets {
-		slices.SortStableFunc(s.Objects, func(a, b Object) int { return strings.Compare(b.Kind, a.Kind) })
+		slices.SortFunc(s.Objects, func(a, b Object) int {
+			return cmp.Or(strings.Compare(b.Kind, a.Kind), strings.Compare(a.ID, b.ID))
+		})
 		all = append(all, s)
 	}
 	if all == nil {
@@ -377,19 +385,14 @@ func (r *reader) secret(n *yaml.Node) (map[string]string, error) {
 		return map[string]string{"hash": value}, nil
 	case "env":
 		found := false
-		if secret, found = r.env(value); !found {
+		if secret, found = r.secrets.Env(value); !found {
 			return nil, r.at(n, "secrets: the variable %s is not set", value)
 		}
 	case "file":
-		path := value
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(r.file), path)
+		var err error
+		if secret, err = r.secrets.File(value, filepath.Dir(r.file)); err != nil {
+			return nil, r.at(n, "secrets: file %s: %v", value, err)
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, r.at(n, "secrets: %v", err)
-		}
-		secret = string(text)
 	}
 	secret = strings.TrimSpace(secret)
 	if !oauth.LooksLikeClientSecret(secret) {

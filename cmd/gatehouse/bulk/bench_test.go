@@ -2,6 +2,7 @@ package bulk_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,7 +16,8 @@ import (
 )
 
 // BenchmarkRows looks up rows of CSV in files, with records that were rendered before (known) and
-// with records that each row sees for the first time (new).
+// with records that each row sees for the first time (new). The output is CSV, or Parquet with the
+// usual fields of CSV.
 func BenchmarkRows(b *testing.B) {
 	const networks = 1 << 16
 	dir := b.TempDir()
@@ -38,7 +40,7 @@ func BenchmarkRows(b *testing.B) {
 	for i := range count {
 		fmt.Fprintf(&rows, "%d,%d.%d.1.2,\"/page, %d\"\n", i, 20+i>>8&127, i&255, i)
 	}
-	for name, fields := range map[string][]string{"csv": nil, "few": {"country", "city"}} {
+	for name, fields := range map[string][]string{"csv": nil, "few": {"country", "city"}, "parquet": nil} {
 		plan, err := bulk.NewPlan(bulk.CSV, fields, bulk.Commas)
 		if err != nil {
 			b.Fatal(err)
@@ -56,10 +58,15 @@ func BenchmarkRows(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
+					layout := bulk.Layout{Kind: bulk.Commas, Columns: []string{"ip"}}
+					output, end := io.Discard, func() error { return nil }
+					if name == "parquet" {
+						rows := bulk.NewParquet(io.Discard, plan, layout)
+						output, end = rows, rows.Close
+					}
 					_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Plan: plan, Source: source,
-						Layout: bulk.Layout{Kind: bulk.Commas, Columns: []string{"ip"}}, Output: io.Discard, Workers: 1,
-						MaxRows: 1 << 20, MaxErrors: -1})
-					if err != nil {
+						Layout: layout, Output: output, Workers: 1, MaxRows: 1 << 20, MaxErrors: -1})
+					if err = errors.Join(err, end()); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -116,6 +116,9 @@ func (in *Input) open(r io.Reader) error {
 	return err
 }
 
+// Read reads the stream, for those who look for rows themselves.
+func (in *Input) Read(p []byte) (int, error) { return in.stream.Read(p) }
+
 // cutOff returns the error of a decompression, and says so if the file is cut off.
 func cutOff(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"errors"
 	"math"
 	"os"
 
@@ -18,5 +19,17 @@ func lock(f *os.File) error {
 		&windows.Overlapped{Offset: math.MaxUint32, OffsetHigh: math.MaxInt32})
 }
 
-// syncFolder does nothing: Windows writes names with the files.
-func syncFolder(string) error { return nil }
+// readable returns a file for reading. It cannot be read if it is open for writing only, as after >>.
+func readable(f *os.File) (readable *os.File, closeIt func() error, err error) {
+	return f, func() error { return nil }, nil
+}
+
+// replace puts a new file in the place of the state. Windows renames no open file, so for a moment
+// nothing is locked but the output, which another command with this state would need.
+func (s *State) replace(f *os.File) error {
+	err := errors.Join(f.Close(), s.lock.Close())
+	if err == nil {
+		err = os.Rename(s.temporary(), s.path)
+	}
+	return errors.Join(err, s.open())
+}

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -335,11 +334,11 @@ func (in *Input) sumOf(limit int64) (sum string, n int64, err error) {
 // sum returns the SHA-256 of the last bytes of a file before an offset. The file may be open for
 // writing only.
 func (s *State) sum(f *os.File, offset int64) (string, error) {
-	readable, err := os.Open(fmt.Sprintf("/dev/fd/%d", f.Fd()))
+	readable, closeReadable, err := readable(f)
 	if err != nil {
 		return "", fmt.Errorf("--resume reads the end of %s: %w", f.Name(), err)
 	}
-	defer readable.Close()
+	defer closeReadable()
 	h := sha256.New()
 	from := max(0, offset-sumSize)
 	if n, err := io.Copy(h, io.NewSectionReader(readable, from, offset-from)); err != nil || n < offset-from {
@@ -420,10 +419,5 @@ func (s *State) write() (err error) {
 	if err = errors.Join(err, Lock(f, "state"), f.Sync()); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if err := os.Rename(s.temporary(), s.path); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	old := s.lock
-	s.lock = f
-	return errors.Join(old.Close(), syncFolder(filepath.Dir(s.path)))
+	return s.replace(f)
 }

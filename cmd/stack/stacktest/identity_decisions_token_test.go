@@ -353,6 +353,11 @@ func refreshRotation(r *row) {
 	for range 3 { // within the grace period
 		sibling = r.token(renewal(c, first.refresh)...).tokens(r.t)
 	}
+	often := r.token(renewal(c, first.refresh)...) // ends nothing
+	often.fails(r.t, 429, "temporarily_unavailable")
+	if wait := often.header.Get("Retry-After"); wait != "1" {
+		r.t.Errorf("got Retry-After %q, want 1", wait)
+	}
 	third := r.token(renewal(c, sibling.refresh)...).tokens(r.t)
 	// The siblings of second are now the previous generation.
 	r.token(renewal(c, second.refresh)...).tokens(r.t)

@@ -100,6 +100,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 }
 
 // FuzzTokenRequest checks that every response is JSON, and that only the right secret gets a token.
+// The body goes to revocation and introspection as well.
 func FuzzTokenRequest(f *testing.F) {
 	s := newFuzzed(f)
 	for _, form := range [][]string{ownToken(s.client), redemption(s.client, "gtac_x"),
@@ -120,6 +121,9 @@ func FuzzTokenRequest(f *testing.F) {
 				t.Errorf("got %s, want an access token only for the secret", r.body)
 			}
 			return
+		}
+		for _, path := range []string{"/oauth/revoke", "/oauth/introspect"} {
+			handled(t, s.URL, "POST", path, body, "Content-Type", kind, "Authorization", authorization)
 		}
 		for _, member := range []string{"error", "error_description", "message", "hint"} {
 			if text, _ := o[member].(string); text == "" && o["error"] != "bad_request" {
@@ -218,8 +222,11 @@ func FuzzCookies(f *testing.F) {
 			return
 		}
 		q := "?" + authorizationQuery(s.client)
+		if form != "" {
+			q += "&" + form // a query that nobody registered
+		}
 		for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout",
-			"/me", "/me/delete"} {
+			"/me", "/me/apps", "/me/sessions", "/me/password", "/me/history", "/me/delete"} {
 			get := handled(t, s.URL, "GET", path+q, "", "Cookie", cookie)
 			post := handled(t, s.URL, "POST", path+q, form, "Cookie", cookie, "Content-Type", formType)
 			for _, r := range []reply{get, post} {

@@ -1,10 +1,16 @@
 package stacktest_test
 
 import (
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +20,7 @@ import (
 	"gatehouse/actors/token"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
@@ -392,4 +399,37 @@ func TestStaleKnowledge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRewrapBesideServerWithOldKeyFile wraps the keys under another file. A service that has only
+// the old one goes on beside a new one, but cannot start again.
+func TestRewrapBesideServerWithOldKeyFile(t *testing.T) {
+	database, old := pgtest.Migrated(t), pgtest.KeyFile(t)
+	r := server(t, database)
+	c := r.client()
+	before := r.issue(c, r.user(), oauth.ViewUser)
+	next := filepath.Join(t.TempDir(), "next.key")
+	key := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("n", 32)))
+	must(t, os.WriteFile(next, []byte(key), 0o600))
+	config := sqlstore.Config{
+		URL: database, KeyFiles: []string{old}, Logger: slog.New(slog.DiscardHandler),
+	}
+	n, err := sqlstore.Rewrap(t.Context(), config, next)
+	if err != nil || n != len(oauth.Purposes) {
+		t.Fatalf("got %d keys and %v, want all wrapped again", n, err)
+	}
+	other := r.issue(c, r.user(), oauth.ViewUser)
+	there := server(t, database, stacktest.Database(database, next))
+	there.wantVerdict("with the new file", before.access, token.Admitted)
+	there.post("/oauth/revoke", clientForm(c, "token", other.access)).is(t, 200)
+	r.wantVerdict("a change after the rewrap", other.access, token.TokenInvalid)
+	r.wantVerdict("before", before.access, token.Admitted)
+	r.wantVerdict("after", r.issue(c, r.user(), oauth.ViewUser).access, token.Admitted)
+	if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrKeyFile) {
+		t.Errorf("got %v from a start with the old file, want %v", err, sqlstore.ErrKeyFile)
+	}
+	config.KeyFiles = []string{next}
+	store, err := sqlstore.Open(t.Context(), config)
+	must(t, err)
+	must(t, store.Close())
 }

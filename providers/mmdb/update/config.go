@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +22,8 @@ type Config struct {
 	State    string        // path of the file that remembers requests
 	Interval time.Duration // between two runs of a server
 	Sources  []Source
+
+	Transport http.RoundTripper // optional: nil = the one of the system
 }
 
 // Source is a file and where it comes from: an edition of a publisher with geoipupdate's protocol, or
@@ -32,21 +35,20 @@ type Source struct {
 	Host             string // its URL
 
 	URL      string // may have {YYYY}, {MM} and {secret}
-	Checksum string // URL of a checksum, or a path; with a dot at its beginning, it comes after the URL's path
+	Checksum string // likewise; or a path; with a dot at its beginning, it comes after the URL's path
 	Header   string // header that has the secret
 	Prefix   string // before the secret in the header, such as "Bearer "
 	Query    string // parameter that has the secret
 
 	Secret    string
 	Daily     int // requests a day; 0 = as the publisher allows
-	MayShrink int // percent by which a new file may be smaller
+	MayShrink int // percent by which a new file may be smaller; 0 = no smaller one is taken
 }
 
 const (
 	defaultHost     = "https://updates.maxmind.com"
 	defaultInterval = 6 * time.Hour
 	minInterval     = 10 * time.Minute
-	defaultShrink   = 5 // percent: less than what a file loses that is cut off or of another kind
 )
 
 // document is the form of a settings file.
@@ -66,7 +68,7 @@ type document struct {
 		Secret     string `yaml:"secret"`
 		SecretFile string `yaml:"secret-file"`
 		Daily      int    `yaml:"daily"`
-		MayShrink  *int   `yaml:"may-shrink"`
+		MayShrink  int    `yaml:"may-shrink"`
 	} `yaml:"files"`
 }
 
@@ -124,10 +126,7 @@ func parseYAML(text []byte, folder string, readSecret func(string) (string, erro
 	for _, f := range d.Files {
 		s := Source{File: within(directory, cmp.Or(f.File, editionFile(f.Edition))), Edition: f.Edition, Account: f.Account,
 			Host: f.Host, URL: f.URL, Checksum: f.Checksum, Query: f.Query, Secret: f.Secret, Daily: f.Daily,
-			MayShrink: defaultShrink}
-		if f.MayShrink != nil {
-			s.MayShrink = *f.MayShrink
-		}
+			MayShrink: f.MayShrink}
 		s.Header, s.Prefix, _ = strings.Cut(f.Header, ":")
 		if s.Prefix = strings.TrimLeft(s.Prefix, " "); s.Prefix != "" {
 			s.Prefix += " "
@@ -179,6 +178,8 @@ func (s *Source) check() error {
 		return fmt.Errorf("%s: an edition needs account and secret or secret-file: the licence key", name)
 	case s.Edition != "" && (s.Header != "" || s.Query != "" || s.Checksum != ""):
 		return fmt.Errorf("%s: header, query and checksum are for url", name)
+	case strings.Contains(s.Checksum, "{secret}") && !s.ownsChecksum():
+		return fmt.Errorf("%s: the secret in checksum goes to the host of the url only", name)
 	case s.Header != "" && s.Query != "":
 		return fmt.Errorf("%s: give either header or query", name)
 	case s.URL != "" && s.Secret != "" && s.Header == "" && s.Query == "" && !strings.Contains(s.URL, "{secret}"):
@@ -189,6 +190,13 @@ func (s *Source) check() error {
 		return fmt.Errorf("%s: daily is a number of requests, and may-shrink one of percent", name)
 	}
 	return nil
+}
+
+// ownsChecksum reports whether the checksum is at the host of the URL.
+func (s *Source) ownsChecksum() bool {
+	at, err := url.Parse(s.URL)
+	sum, err2 := url.Parse(s.Checksum)
+	return err == nil && err2 == nil && (!strings.Contains(s.Checksum, "://") || sameOrigin(at, sum))
 }
 
 // variables are those of geoipupdate, by the keys of a GeoIP.conf.
@@ -257,7 +265,7 @@ func parseConf(text []byte, env func(string) (string, bool), readSecret func(str
 	}
 	for edition := range strings.FieldsSeq(values["EditionIDs"]) {
 		c.Sources = append(c.Sources, Source{File: filepath.Join(folder, edition+".mmdb"), Edition: edition,
-			Account: values["AccountID"], Secret: values["LicenseKey"], Host: host, MayShrink: defaultShrink})
+			Account: values["AccountID"], Secret: values["LicenseKey"], Host: host})
 	}
 	if len(c.Sources) == 0 {
 		return c, errors.New("EditionIDs (GEOIPUPDATE_EDITION_IDS) names no editions")

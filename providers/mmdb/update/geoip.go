@@ -17,14 +17,9 @@ import (
 // edition updates a file by the protocol of geoipupdate, versions 7 and 8.
 func (j *job) edition(ctx context.Context) error {
 	host := strings.TrimSuffix(j.Host, "/")
-	response, err := j.get(ctx, host+"/geoip/updates/metadata?"+url.Values{"edition_id": {j.Edition}}.Encode(),
-		http.Header{})
+	text, err := j.text(ctx, host+"/geoip/updates/metadata?"+url.Values{"edition_id": {j.Edition}}.Encode())
 	if err != nil {
 		return err
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxText))
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return causeOf(err)
 	}
 	var metadata struct {
 		Databases []struct {
@@ -49,12 +44,7 @@ func (j *job) edition(ctx context.Context) error {
 	}
 	address := host + "/geoip/databases/" + url.PathEscape(j.Edition) + "/download?" +
 		"date=" + url.QueryEscape(strings.ReplaceAll(is.Date, "-", "")) + "&suffix=tar.gz"
-	response, err = j.get(ctx, address, http.Header{})
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	return j.take(response, is.MD5, fetched{Address: hashOf(address)})
+	return j.take(ctx, address, http.Header{}, is.MD5)
 }
 
 // md5Of returns the MD5 of a file in hexadecimal.

@@ -3,6 +3,7 @@ package update
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const (
 	maxTries     = 3
 	maxText      = 64 << 10 // bytes of a response that is no file
 	shortWait    = 10 * time.Second
+	stallTime    = time.Minute // without a byte of a response
 )
 
 // statusError is a response of no use.
@@ -52,39 +54,70 @@ func (e *statusError) isTemporary() bool {
 	return e.code >= 500 || e.code == http.StatusRequestTimeout
 }
 
-// get requests a URL. It repeats what fails for now, follows redirects, and counts each request. The
-// response has the status 200 or 304.
-func (j *job) get(ctx context.Context, address string, header http.Header) (*http.Response, error) {
+// get requests a URL and has read take the response, whose status is 200 or 304. It repeats what
+// fails for now, also a body that breaks off, so read may be called several times. It follows
+// redirects, and counts each request.
+func (j *job) get(ctx context.Context, address string, header http.Header,
+	read func(*http.Response) error) error {
 	for try := 1; ; try++ {
-		response, err := j.follow(ctx, address, header)
-		var status *statusError
-		permanent := errors.As(err, &status) && !status.isTemporary()
-		var limited *limit
-		if err == nil || permanent || errors.As(err, &limited) || errors.Is(err, errRefusedURL) ||
-			try == maxTries || ctx.Err() != nil {
-			return response, err
+		again, err := j.try(ctx, address, header, read)
+		if err == nil || !again || try == maxTries || ctx.Err() != nil {
+			return err
 		}
 		pause := j.pause << try
 		select {
 		case <-time.After(pause + rand.N(pause)):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
+}
+
+// try is one try of get. again says that another may succeed.
+func (j *job) try(ctx context.Context, address string, header http.Header,
+	read func(*http.Response) error) (again bool, err error) {
+	response, err := j.follow(ctx, address, header)
+	var status *statusError
+	var limited *limit
+	switch {
+	case errors.As(err, &status):
+		return status.isTemporary(), err
+	case errors.As(err, &limited), errors.Is(err, errRefusedURL):
+		return false, err
+	case err != nil:
+		return true, err
+	}
+	defer response.Body.Close()
+	if err = read(response); err != nil {
+		again = response.Body.(*body).err != nil
+	}
+	return again, err
+}
+
+// text requests a URL and returns the body.
+func (j *job) text(ctx context.Context, address string) (text []byte, err error) {
+	err = j.get(ctx, address, http.Header{}, func(response *http.Response) (err error) {
+		text, err = io.ReadAll(io.LimitReader(response.Body, maxText))
+		return causeOf(err)
+	})
+	return text, err
 }
 
 // errRefusedURL says that a URL is not requested.
 var errRefusedURL = errors.New("this URL is not requested")
 
+var errMalformed = errors.New("the URL is malformed")
+
 // follow requests a URL, and then those that redirects name.
 func (j *job) follow(ctx context.Context, address string, header http.Header) (*http.Response, error) {
 	first, err := url.Parse(address)
-	if err != nil {
-		return nil, errors.New("the URL is malformed")
+	home, err2 := url.Parse(cmp.Or(j.Host, j.URL))
+	if err != nil || err2 != nil {
+		return nil, errMalformed
 	}
 	at := first
 	for range maxRedirects + 1 {
-		response, err := j.request(ctx, at, sameOrigin(first, at), header)
+		response, err := j.request(ctx, at, sameOrigin(home, at), header)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +131,7 @@ func (j *job) follow(ctx context.Context, address string, header http.Header) (*
 			if err != nil || response.Header.Get("Location") == "" {
 				return nil, fmt.Errorf("%s redirects to a malformed URL: %w", where(at), errRefusedURL)
 			}
-			if at, err = j.moved(first, next); err != nil {
+			if at, err = j.moved(home, first, next); err != nil {
 				return nil, err
 			}
 		default:
@@ -108,12 +141,13 @@ func (j *job) follow(ctx context.Context, address string, header http.Header) (*
 	return nil, fmt.Errorf("%s redirects more than %d times: %w", where(first), maxRedirects, errRefusedURL)
 }
 
-// moved returns the URL of a redirect, without the secret if it is of another host.
-func (j *job) moved(first, next *url.URL) (*url.URL, error) {
+// moved returns the URL of a redirect, without the secret if it is of another host than home, to
+// which that belongs.
+func (j *job) moved(home, first, next *url.URL) (*url.URL, error) {
 	if first.Scheme == "https" && next.Scheme != "https" {
 		return nil, fmt.Errorf("%s redirects to a URL without https: %w", where(first), errRefusedURL)
 	}
-	if sameOrigin(first, next) {
+	if sameOrigin(home, next) {
 		return next, nil
 	}
 	next.User = nil
@@ -142,12 +176,16 @@ func (j *job) request(ctx context.Context, at *url.URL, withSecret bool, header 
 	if at.Scheme != "https" && !isLoopback(at.Hostname()) {
 		return nil, fmt.Errorf("%s needs https: %w", where(at), errRefusedURL)
 	}
-	if err := j.charge(); err != nil {
+	if err := j.charge(at); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(j.stall, func() { cancel(errStalled) })
+	stop := func() { timer.Stop(); cancel(nil) }
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, errors.New("the URL is malformed")
+		stop()
+		return nil, errMalformed
 	}
 	request.Header = header.Clone()
 	request.Header.Set("User-Agent", "gatehouse")
@@ -157,9 +195,48 @@ func (j *job) request(ctx context.Context, at *url.URL, withSecret bool, header 
 	}
 	response, err := j.client.Do(request)
 	if err != nil {
+		if errors.Is(context.Cause(ctx), errStalled) {
+			err = errStalled
+		}
+		stop()
 		return nil, fmt.Errorf("%s: %w", where(at), causeOf(err))
 	}
+	timer.Reset(j.stall)
+	response.Body = &body{ReadCloser: response.Body, ctx: ctx, stop: stop,
+		progress: func() { timer.Reset(j.stall) }}
 	return response, nil
+}
+
+// errStalled ends a request whose response has stopped to come.
+var errStalled = fmt.Errorf("no byte came for %s", stallTime)
+
+// body is the body of a response that has to come without long pauses.
+type body struct {
+	io.ReadCloser
+	ctx      context.Context
+	progress func() // lets the next pause begin
+	stop     func()
+	err      error // that broke it off; nil = none
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 && err == nil {
+		b.progress()
+	}
+	if err != nil && err != io.EOF {
+		if errors.Is(context.Cause(b.ctx), errStalled) {
+			err = errStalled
+		}
+		b.err = err
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (b *body) Close() error {
+	b.stop()
+	return b.ReadCloser.Close()
 }
 
 // authorize adds the secret to a request.
@@ -177,9 +254,15 @@ func (j *job) authorize(request *http.Request) {
 }
 
 // charge counts a request before it is sent, unless the publisher allows none.
-func (j *job) charge() error {
+func (j *job) charge(at *url.URL) error {
+	now := time.Now()
+	for _, host := range []string{j.home(), at.Host} {
+		if err := j.state.held(host, now); err != nil {
+			return err
+		}
+	}
 	name, daily := j.publisher()
-	if err := j.state.charge(name, daily, time.Now()); err != nil {
+	if err := j.state.charge(name, daily, now); err != nil {
 		return err
 	}
 	return j.state.save()
@@ -195,9 +278,9 @@ func (j *job) failed(response *http.Response, at *url.URL) error {
 			wait = time.Hour
 		}
 		if wait > shortWait || response.StatusCode == http.StatusTooManyRequests {
-			name, _ := j.publisher()
 			until := time.Now().Add(min(wait, 48*time.Hour)).Truncate(time.Second)
-			j.state.hold(name, until)
+			j.state.hold(j.home(), until)
+			j.state.hold(at.Host, until)
 			return &limit{until}
 		}
 	}
@@ -226,12 +309,13 @@ func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b
 // where names a URL without what may be secret in it.
 func where(at *url.URL) string { return at.Host + at.EscapedPath() }
 
-func hostOf(address string) string {
-	at, err := url.Parse(address)
+// home returns the host and port of the publisher.
+func (s *Source) home() string {
+	at, err := url.Parse(cmp.Or(s.Host, s.URL))
 	if err != nil {
 		return ""
 	}
-	return at.Hostname()
+	return at.Host
 }
 
 func isLoopback(host string) bool {
@@ -248,13 +332,13 @@ func (s *Source) secrets() []string {
 	return slices.Compact(all)
 }
 
-// checksum returns the checksum that the publisher has for a URL, in lower case.
-func (j *job) checksum(ctx context.Context, address string) (string, error) {
-	from := j.Checksum
+// checksum returns the checksum that the publisher has for a URL of a time, in lower case.
+func (j *job) checksum(ctx context.Context, address string, at time.Time) (string, error) {
+	from := j.filled(j.Checksum, at)
 	if !strings.Contains(from, "://") {
 		at, err := url.Parse(address)
 		if err != nil {
-			return "", errors.New("the URL is malformed")
+			return "", errMalformed
 		}
 		switch {
 		case strings.HasPrefix(from, "/"):
@@ -266,14 +350,9 @@ func (j *job) checksum(ctx context.Context, address string) (string, error) {
 		}
 		from = at.String()
 	}
-	response, err := j.get(ctx, from, http.Header{})
+	text, err := j.text(ctx, from)
 	if err != nil {
 		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxText))
-	if err != nil {
-		return "", causeOf(err)
 	}
 	return sumIn(text, address)
 }
@@ -285,7 +364,7 @@ var sumForm = regexp.MustCompile(`^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-
 func sumIn(text []byte, address string) (string, error) {
 	at, err := url.Parse(address)
 	if err != nil {
-		return "", errors.New("the URL is malformed")
+		return "", errMalformed
 	}
 	var sums []string
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -17,8 +18,9 @@ type state struct {
 	path string
 	lock *os.File
 
-	Files      map[string]fetched    `json:"files"`      // by path
-	Publishers map[string]*publisher `json:"publishers"` // by name
+	Files    map[string]fetched     `json:"files"`    // by path
+	Requests map[string][]time.Time `json:"requests"` // of the last 24 hours, by publisher
+	Held     map[string]time.Time   `json:"held"`     // no request before, by host and port
 }
 
 // fetched is what a file was made of.
@@ -29,12 +31,6 @@ type fetched struct {
 	Checksum     string `json:"checksum,omitempty"` // that the publisher named
 	Size         int64  `json:"size"`               // of the database
 	Sum          string `json:"sha256"`             // likewise
-}
-
-// publisher is somebody who limits requests.
-type publisher struct {
-	Requests []time.Time `json:"requests"` // of the last 24 hours
-	Until    time.Time   `json:"until"`    // no request before
 }
 
 // openState reads the state at a path, and locks it until close.
@@ -49,7 +45,7 @@ func openState(path string) (*state, error) {
 	if err := lock(locked); err != nil {
 		return nil, errors.Join(fmt.Errorf("another update uses %s", path), locked.Close())
 	}
-	s := &state{path: path, lock: locked, Files: map[string]fetched{}, Publishers: map[string]*publisher{}}
+	s := &state{path: path, lock: locked}
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, s)
@@ -61,8 +57,11 @@ func openState(path string) (*state, error) {
 	if s.Files == nil {
 		s.Files = map[string]fetched{}
 	}
-	if s.Publishers == nil {
-		s.Publishers = map[string]*publisher{}
+	if s.Requests == nil {
+		s.Requests = map[string][]time.Time{}
+	}
+	if s.Held == nil {
+		s.Held = map[string]time.Time{}
 	}
 	return s, nil
 }
@@ -101,31 +100,32 @@ func (s *state) known(path, address string) *fetched {
 }
 
 // charge counts a request, or returns a *limit. daily is how many a day are allowed; 0 = any number.
-func (s *state) charge(name string, daily int, now time.Time) error {
-	p := s.Publishers[name]
-	if p == nil {
-		p = &publisher{}
-		s.Publishers[name] = p
-	}
-	if now.Before(p.Until) {
-		return &limit{p.Until}
-	}
-	for len(p.Requests) > 0 && (now.Sub(p.Requests[0]) >= 24*time.Hour || p.Requests[0].After(now)) {
-		p.Requests = p.Requests[1:]
-	}
+func (s *state) charge(publisher string, daily int, now time.Time) error {
 	if daily == 0 {
-		p.Requests = nil
 		return nil
 	}
-	if len(p.Requests) >= daily {
-		return &limit{p.Requests[len(p.Requests)-daily].Add(24 * time.Hour).UTC()}
+	all := slices.DeleteFunc(s.Requests[publisher], func(at time.Time) bool {
+		return now.Sub(at) >= 24*time.Hour || at.After(now)
+	})
+	if len(all) >= daily {
+		return &limit{all[len(all)-daily].Add(24 * time.Hour).UTC()}
 	}
-	p.Requests = append(p.Requests, now.UTC())
+	s.Requests[publisher] = append(all, now.UTC())
 	return nil
 }
 
-// hold lets no request be sent before a time.
-func (s *state) hold(name string, until time.Time) { s.Publishers[name].Until = until.UTC() }
+// held returns a *limit if a host wants no request at a time.
+func (s *state) held(host string, now time.Time) error {
+	until := s.Held[host]
+	if now.Before(until) {
+		return &limit{until}
+	}
+	delete(s.Held, host)
+	return nil
+}
+
+// hold lets no request be sent to a host before a time.
+func (s *state) hold(host string, until time.Time) { s.Held[host] = until.UTC() }
 
 // hashOf returns a text that tells URLs apart and does not have their secrets.
 func hashOf(address string) string {

@@ -6,7 +6,6 @@
 package update
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,15 +46,14 @@ type Updater struct {
 	config Config
 	client *http.Client
 	pause  time.Duration // before the first repetition of a request
+	stall  time.Duration // without a byte of a response
 }
 
-// New returns an Updater. roots of transport are those of the system if it is nil.
-func New(config Config, transport http.RoundTripper) *Updater {
-	if transport == nil {
-		transport = http.DefaultTransport
-	}
-	return &Updater{config: config, pause: time.Second, client: &http.Client{
-		Transport: transport, Timeout: time.Hour,
+// New returns an Updater. A response has to begin within a minute, and to go on within a minute
+// after each pause.
+func New(config Config) *Updater {
+	return &Updater{config: config, pause: time.Second, stall: stallTime, client: &http.Client{
+		Transport: config.Transport, Timeout: time.Hour,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -132,12 +130,12 @@ func (j *job) run(ctx context.Context) error {
 	if j.Edition != "" {
 		return j.edition(ctx)
 	}
-	err := j.download(ctx, j.address(time.Now()))
+	err := j.download(ctx, time.Now())
 	var status *statusError
 	if errors.As(err, &status) && status.code == http.StatusNotFound && j.hasMonth() {
 		now := time.Now().UTC()
 		former := time.Date(now.Year(), now.Month(), 0, 0, 0, 0, 0, time.UTC)
-		return j.download(ctx, j.address(former))
+		return j.download(ctx, former)
 	}
 	return err
 }
@@ -193,13 +191,14 @@ func built(path string) time.Time {
 	return reader.Metadata.BuildTime().UTC()
 }
 
-// download gets a file from a URL, unless the publisher says that it has not changed.
-func (j *job) download(ctx context.Context, address string) error {
+// download gets a file from its URL at a time, unless the publisher says that it has not changed.
+func (j *job) download(ctx context.Context, at time.Time) error {
+	address := j.filled(j.URL, at)
 	known := j.state.known(j.File, address)
 	var sum string
 	if j.Checksum != "" {
 		var err error
-		if sum, err = j.checksum(ctx, address); err != nil {
+		if sum, err = j.checksum(ctx, address, at); err != nil {
 			return fmt.Errorf("checksum: %w", err)
 		}
 		if known != nil && known.Checksum == sum && !j.force {
@@ -213,17 +212,7 @@ func (j *job) download(ctx context.Context, address string) error {
 			setIf(header, "If-Modified-Since", known.LastModified)
 		}
 	}
-	response, err := j.get(ctx, address, header)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusNotModified {
-		return errUnchanged
-	}
-	next := fetched{Address: hashOf(address), ETag: response.Header.Get("ETag"),
-		LastModified: response.Header.Get("Last-Modified"), Checksum: sum}
-	return j.take(response, sum, next)
+	return j.take(ctx, address, header, sum)
 }
 
 func setIf(header http.Header, name, value string) {
@@ -232,40 +221,54 @@ func setIf(header http.Header, name, value string) {
 	}
 }
 
-// take reads a response with the file, and replaces the one that is there. sum is that of what is
-// downloaded, or of the database in it; "" = not known.
-func (j *job) take(response *http.Response, sum string, next fetched) (err error) {
+// take downloads a file, and replaces the one that is there. sum is that of what is downloaded, or of
+// the database in it; "" = not known.
+func (j *job) take(ctx context.Context, address string, header http.Header, sum string) (err error) {
 	raw, err := os.CreateTemp(filepath.Dir(j.File), "."+filepath.Base(j.File)+downloadPart+"*")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, raw.Close(), os.Remove(raw.Name())) }()
-	n, err := io.Copy(raw, io.LimitReader(response.Body, maxSize+1))
-	switch {
-	case err != nil:
-		return fmt.Errorf("download: %w", causeOf(err))
-	case n > maxSize:
-		return fmt.Errorf("the download has more than %d bytes", int64(maxSize))
+	next, size := fetched{Address: hashOf(address), Checksum: sum}, int64(0)
+	err = j.get(ctx, address, header, func(response *http.Response) (err error) {
+		if response.StatusCode == http.StatusNotModified {
+			return errUnchanged
+		}
+		next.ETag, next.LastModified = response.Header.Get("ETag"), response.Header.Get("Last-Modified")
+		_, err = raw.Seek(0, io.SeekStart)
+		if err = errors.Join(err, raw.Truncate(0)); err != nil {
+			return err
+		}
+		size, err = io.Copy(raw, io.LimitReader(response.Body, maxSize+1))
+		switch {
+		case err != nil:
+			return fmt.Errorf("download: %w", causeOf(err))
+		case size > maxSize:
+			return fmt.Errorf("the download has more than %d bytes", int64(maxSize))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	database, err := os.CreateTemp(filepath.Dir(j.File), "."+filepath.Base(j.File)+updatePart+"*")
 	if err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, database.Close())
 		if gone := os.Remove(database.Name()); !errors.Is(gone, os.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}()
-	if err := unpack(database, raw, n); err != nil {
+	err = unpack(database, raw, size)
+	if err == nil && sum != "" {
+		err = checkSum(sum, raw, database)
+	}
+	// It is closed before it gets its name: Windows renames no open file.
+	if err = errors.Join(err, database.Chmod(0o644), database.Sync(), database.Close()); err != nil {
 		return err
 	}
-	if sum != "" {
-		if err := checkSum(sum, raw, database); err != nil {
-			return err
-		}
-	}
-	replaced := j.replace(database)
+	replaced := j.replace(database.Name())
 	if replaced != nil && !errors.Is(replaced, errUnchanged) {
 		return replaced
 	}
@@ -277,12 +280,12 @@ func (j *job) take(response *http.Response, sum string, next fetched) (err error
 }
 
 // replace puts a database in the place of the file, if it is another one.
-func (j *job) replace(database *os.File) error {
-	size, sum, err := describe(database.Name())
+func (j *job) replace(database string) error {
+	size, sum, err := describe(database)
 	if err != nil {
 		return err
 	}
-	next, err := open(database.Name())
+	next, err := open(database)
 	if err != nil {
 		return err
 	}
@@ -297,17 +300,10 @@ func (j *job) replace(database *os.File) error {
 			}
 		}
 	}
-	if err := errors.Join(database.Chmod(0o644), database.Sync()); err != nil {
+	if err := os.Rename(database, j.File); err != nil {
 		return err
 	}
-	if err := os.Rename(database.Name(), j.File); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(j.File))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return syncFolder(filepath.Dir(j.File))
 }
 
 // compare returns a refusal if the next database is older or smaller than the one that is there.
@@ -384,26 +380,36 @@ func causeOf(err error) error {
 // hasMonth reports whether the URL has the month in it.
 func (s *Source) hasMonth() bool { return strings.Contains(s.URL, "{MM}") }
 
-// address returns the URL at a time.
-func (s *Source) address(at time.Time) string {
+// filled returns a URL of the source at a time.
+func (s *Source) filled(form string, at time.Time) string {
 	at = at.UTC()
 	return strings.NewReplacer("{YYYY}", at.Format("2006"), "{MM}", at.Format("01"),
-		"{secret}", s.Secret).Replace(s.URL)
+		"{secret}", s.Secret).Replace(form)
 }
 
 // publisher returns whose limit a request counts for, and how many requests a day that allows; 0 = any
-// number.
+// number. The account of a URL is in its secret, so those of one publisher count together.
 func (s *Source) publisher() (name string, daily int) {
-	host := hostOf(cmp.Or(s.Host, s.URL))
+	host := s.home()
+	if isOf(host, "maxmind.com") {
+		host = "maxmind.com"
+	}
 	switch {
-	case strings.HasPrefix(s.Edition, "GeoLite"):
+	case strings.HasPrefix(s.Edition, "GeoLite"), host == "maxmind.com" && strings.Contains(s.URL, "GeoLite"):
 		return host + " " + s.Account, least(s.Daily, 30)
-	case host == "ip2location.com" || strings.HasSuffix(host, ".ip2location.com"):
+	case isOf(host, "ip2location.com"):
 		return "ip2location.com " + filepath.Base(s.File), least(s.Daily, 5)
 	case s.Edition != "":
 		return host + " " + s.Account, s.Daily
 	}
 	return host + " " + filepath.Base(s.File), s.Daily
+}
+
+// isOf reports whether a host is of a domain.
+func isOf(host, domain string) bool {
+	host, _, _ = strings.Cut(host, ":")
+	host = strings.ToLower(host)
+	return host == domain || strings.HasSuffix(host, "."+domain)
 }
 
 // least returns the smaller one of two limits, of which the first may be 0 for none.

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,8 +17,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/maxmind/mmdbwriter"
@@ -140,7 +143,7 @@ func (e *emulator) run(force bool) (Outcome, string) {
 	if err := source.check(); err != nil {
 		e.t.Fatal(err)
 	}
-	u := New(Config{State: filepath.Join(e.dir, "state.json"), Interval: time.Hour, Sources: []Source{source}}, nil)
+	u := New(Config{State: filepath.Join(e.dir, "state.json"), Interval: time.Hour, Sources: []Source{source}})
 	u.pause = time.Microsecond
 	results, err := u.Run(e.t.Context(), force)
 	if err != nil || len(results) != 1 {
@@ -171,13 +174,25 @@ type step struct {
 	asked int    // requests; 0 = any number
 }
 
+const none = -1 // requests
+
+// wantsNone returns a publisher that wants no requests for so many seconds.
+func wantsNone(status int, retryAfter string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if retryAfter != "" {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		w.WriteHeader(status)
+	}
+}
+
 func (e *emulator) steps(steps ...step) {
 	e.t.Helper()
 	for _, s := range steps {
 		e.serve, e.asked = s.serve, nil
 		got, err := e.run(s.force)
 		if got != s.want || !strings.Contains(err, s.err) || (s.err == "") != (err == "") ||
-			s.asked > 0 && len(e.asked) != s.asked {
+			s.asked != 0 && len(e.asked) != max(0, s.asked) {
 			e.t.Errorf("%s: got %s, error %q and requests %q, want %s, %q and %d", s.name, got, err, e.asked, s.want,
 				s.err, s.asked)
 		}
@@ -213,14 +228,22 @@ func (e *emulator) geoipupdate(data []byte, sum, kind string) http.HandlerFunc {
 }
 
 func TestGeoipupdate(t *testing.T) {
-	e := emulate(t, Source{Edition: "GeoLite2-City", Account: "42", Secret: secret, MayShrink: 5})
-	first, second, older, smaller := database(t, 20, 90), database(t, 21, 91), database(t, 19, 92), database(t, 22, 3)
+	e := emulate(t, Source{Edition: "GeoLite2-City", Account: "42", Secret: secret})
+	first, second, older, smaller := database(t, 20, 90), database(t, 21, 91), database(t, 19, 92), database(t, 22, 89)
 	sum := md5.Sum(first)
 	limited := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }
 	list := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 	}
 	failing := 0
+	loop := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Path+"?again=1", http.StatusFound)
+	}
+	changed := e.geoipupdate(first, "", "tar.gz")
+	changing := func(w http.ResponseWriter, r *http.Request) { // to second after the metadata
+		changed(w, r)
+		changed = e.geoipupdate(second, "", "tar.gz")
+	}
 	e.steps(
 		step{"first", e.geoipupdate(first, "", "tar.gz"), false, Updated, "", first, 3},
 		step{"same", e.geoipupdate(first, "", "tar.gz"), false, Unchanged, "", first, 1},
@@ -245,6 +268,17 @@ func TestGeoipupdate(t *testing.T) {
 	)
 	e.source.Secret = "wrong"
 	e.steps(step{"refused account", e.geoipupdate(second, "", "tar.gz"), false, Failed, "check the account", older, 1})
+	e = emulate(t, Source{Edition: "GeoLite2-City", Account: "42", Secret: secret})
+	e.steps(
+		step{"changed meanwhile", changing, false, Failed, "checksum", nil, 3},
+		step{"a loop of redirects", loop, false, Failed, "redirects more than 10 times", nil, 11},
+		step{"and then not", changing, false, Updated, "", second, 3},
+		step{"503", wantsNone(http.StatusServiceUnavailable, ""), false, Failed, "503", second, 3},
+		step{"503 with a time", wantsNone(http.StatusServiceUnavailable, "3600"), false, Limited, "", second, 1},
+		step{"held", changing, false, Limited, "", second, none},
+	)
+	e = emulate(t, Source{Edition: "GeoLite2-City", Account: "42", Secret: secret})
+	e.steps(step{"429 without a file", wantsNone(http.StatusTooManyRequests, ""), false, Failed, "allows no request", nil, 1})
 	e = emulate(t, Source{Edition: "GeoLite2-City", Account: "42", Secret: secret})
 	e.serve = list("no JSON")
 	for i := range 31 {
@@ -274,12 +308,17 @@ func TestURL(t *testing.T) {
 				text := packed(t, kind, second)
 				w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 				_, _ = w.Write(text[:len(text)/2])
-			}, false, Failed, "unexpected EOF", first, 0},
+			}, false, Failed, "unexpected EOF", first, maxTries},
 			step{"half a file", func(w http.ResponseWriter, _ *http.Request) {
 				text := packed(t, kind, second)
 				_, _ = w.Write(text[:len(text)*2/3])
 			}, false, Failed, map[string]string{"none": "no database", "zip": "zip", "gzip": "EOF",
 				"tar.gz": "EOF"}[kind], first, 1},
+			step{"cut off, then whole", func(w http.ResponseWriter, _ *http.Request) {
+				text := packed(t, kind, second)
+				w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+				_, _ = w.Write(text[:len(text)*(len(e.asked)-1)]) // nothing, and then all
+			}, false, Updated, "", second, 2},
 		)
 	}
 }
@@ -325,15 +364,9 @@ func TestURLChanges(t *testing.T) {
 		step{"same bytes", give(second), false, Unchanged, "", second, 1},
 		step{"may shrink", give(shrunk), false, Updated, "", shrunk, 1},
 		step{"no database", give([]byte("<html>")), false, Failed, "no database", shrunk, 1},
-		step{"429", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", "3600")
-			w.WriteHeader(http.StatusTooManyRequests)
-		}, false, Limited, "", shrunk, 1},
-		step{"held", give(second), false, Limited, "", shrunk, 0},
+		step{"429", wantsNone(http.StatusTooManyRequests, "3600"), false, Limited, "", shrunk, 1},
+		step{"held", give(second), false, Limited, "", shrunk, none},
 	)
-	if len(e.asked) > 0 {
-		t.Errorf("got requests %v after a 429, want none", e.asked)
-	}
 	e = emulate(t, Source{URL: "/City.mmdb", Daily: 5})
 	for i := range 6 {
 		e.serve = give(first)
@@ -377,9 +410,112 @@ func TestSecretStaysWithItsHost(t *testing.T) {
 		if got, err := e.run(true); got != Failed || !strings.Contains(err, "another host with the secret") {
 			t.Errorf("%s: got %s and error %s for a redirect with the secret in its path", name, got, err)
 		}
+		e.source.Checksum = e.store.URL + "/sum/{YYYY}/{MM}"
+		e.stored = fmt.Appendf(nil, "%x", sha256.Sum256(first))
+		e.serve, e.asked = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(first) }, nil
+		got, err := e.run(true)
+		if got != Unchanged || !regexp.MustCompile(`^store:/sum/20\d\d/[01]\d$`).MatchString(e.asked[0]) {
+			t.Errorf("%s: got %s, error %s and requests %v for a checksum on another host", name, got, err, e.asked)
+		}
 		e.server.Close()
 		if got, err := e.run(true); got != Failed || err == "" {
 			t.Errorf("%s: got %s and error %s without a server", name, got, err)
+		}
+	}
+}
+
+// roundTrip is a network.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestStall has a publisher that does not respond, one that stops in the middle, and a good one.
+func TestStall(t *testing.T) {
+	first := database(t, 20, 9)
+	for name, good := range map[string]int{"then good": 3, "never good": 4} {
+		synctest.Test(t, func(t *testing.T) {
+			file, tries := filepath.Join(t.TempDir(), "City.mmdb"), 0
+			network := roundTrip(func(r *http.Request) (*http.Response, error) {
+				response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}}
+				var waits io.Reader
+				switch tries++; {
+				case tries == 1:
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				case tries < good:
+					waits = waiting{r.Context()}
+				default:
+					waits = bytes.NewReader(nil)
+				}
+				half := len(first) / 2
+				response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(first[:half]), waits,
+					bytes.NewReader(first[half:])))
+				return response, nil
+			})
+			u := New(Config{State: file + ".state", Sources: []Source{{File: file, URL: "https://x.example/City"}},
+				Transport: network})
+			began := time.Now()
+			results, err := u.Run(t.Context(), false)
+			took := time.Since(began)
+			if err != nil || tries != 3 || took < 2*time.Minute || took > 4*time.Minute {
+				t.Fatalf("%s: got error %v, %d tries and %s, want 3 in two or three minutes", name, err, tries, took)
+			}
+			has, _ := os.ReadFile(file)
+			switch r := results[0]; {
+			case good == 3 && (r.Outcome != Updated || !bytes.Equal(has, first)):
+				t.Errorf("%s: got %+v", name, r)
+			case good > 3 && (r.Outcome != Failed || !strings.Contains(r.Err.Error(), "no byte came for 1m0s")):
+				t.Errorf("%s: got %+v", name, r)
+			}
+		})
+	}
+}
+
+// waiting is a body that does not go on.
+type waiting struct{ ctx context.Context }
+
+func (w waiting) Read([]byte) (int, error) {
+	<-w.ctx.Done()
+	return 0, w.ctx.Err()
+}
+
+// TestLimitsOfPublishers expects the limits of publishers for their URLs too, and a 429 to hold for
+// all files of a host.
+func TestLimitsOfPublishers(t *testing.T) {
+	first := database(t, 20, 9)
+	const permalink = "https://download.maxmind.com/app/geoip_download?edition_id=GeoLite2-%s&license_key={secret}&suffix=tar.gz"
+	for name, c := range map[string]struct {
+		urls []string
+		want int // requests of 40 runs
+	}{
+		"GeoLite by URL": {[]string{fmt.Sprintf(permalink, "City"), fmt.Sprintf(permalink, "ASN")}, 30},
+		"IP2Location":    {[]string{"https://www.ip2location.com/download?token={secret}"}, 5},
+		"any":            {[]string{"https://x.example/{secret}"}, 40},
+		"429":            {[]string{"https://x.example/429?{secret}", "https://x.example/{secret}"}, 1},
+	} {
+		dir, asked := t.TempDir(), 0
+		config := Config{State: filepath.Join(dir, "state")}
+		for i, url := range c.urls {
+			config.Sources = append(config.Sources, Source{File: filepath.Join(dir, fmt.Sprintf("%d.mmdb", i)),
+				URL: url, Secret: "abc"})
+		}
+		config.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked++
+			response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{},
+				Body: io.NopCloser(bytes.NewReader(first))}
+			if strings.Contains(r.URL.Path, "429") {
+				response.StatusCode = http.StatusTooManyRequests
+			}
+			return response, nil
+		})
+		u := New(config)
+		for range 40 {
+			if _, err := u.Run(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked != c.want {
+			t.Errorf("%s: got %d requests, want %d", name, asked, c.want)
 		}
 	}
 }
@@ -398,21 +534,22 @@ func TestRead(t *testing.T) {
 	c, err := read("GeoIP.conf", "# x\nAccountID 42\nLicenseKey abc\nEditionIDs GeoLite2-City GeoLite2-ASN\n"+
 		"DatabaseDirectory /data\nHost updates.example.com\n")
 	if err != nil || len(c.Sources) != 2 || c.Sources[1] != (Source{File: "/data/GeoLite2-ASN.mmdb",
-		Edition: "GeoLite2-ASN", Account: "42", Secret: "abc", Host: "https://updates.example.com", MayShrink: 5}) {
+		Edition: "GeoLite2-ASN", Account: "42", Secret: "abc", Host: "https://updates.example.com"}) {
 		t.Errorf("got %+v and error %v", c, err)
 	}
 	c, err = read("update.yaml", "directory: /data\ninterval: 1h\nfiles:\n- {edition: GeoLite2-City, account: 42, secret-file: key}\n"+
-		"- {file: a.mmdb, url: 'https://x.example/{MM}', header: 'Authorization: Bearer', secret: abc, daily: 5}\n")
+		"- {file: a.mmdb, url: 'https://x.example/{MM}', header: 'Authorization: Bearer', secret: abc, daily: 5, may-shrink: 5}\n")
 	if err != nil || c.Sources[0].Secret != "from key" || c.Sources[0].Host != defaultHost ||
-		c.Sources[1].Header != "Authorization" || c.Sources[1].Prefix != "Bearer " || c.Interval != time.Hour {
+		c.Sources[1].Header != "Authorization" || c.Sources[0].MayShrink != 0 || c.Sources[1].MayShrink != 5 || c.Sources[1].Prefix != "Bearer " || c.Interval != time.Hour {
 		t.Errorf("got %+v and error %v", c, err)
 	}
 	for text, want := range map[string]string{
 		"files: [{url: 'https://x/y'}]": "file: its name", "files: [{file: a}]": "either edition or url",
-		"files: [{file: a, url: 'http://x.example/y'}]":              "needs https",
-		"files: [{file: a, url: 'https://u:p@x.example/y'}]":         "not before the host",
-		"files: [{file: a, url: 'https://x/y', secret: abc}]":        "where the secret goes",
-		"files: [{file: a, url: 'https://x/y', query: token}]":       "need secret",
+		"files: [{file: a, url: 'http://x.example/y'}]":                                            "needs https",
+		"files: [{file: a, url: 'https://u:p@x.example/y'}]":                                       "not before the host",
+		"files: [{file: a, url: 'https://x/y', secret: abc}]":                                      "where the secret goes",
+		"files: [{file: a, url: 'https://x/y', query: token}]":                                     "need secret",
+		"files: [{file: a, url: 'https://x/{secret}', secret: s, checksum: 'https://y/{secret}'}]": "host of the url",
 		"files: [{edition: a}]":                                      "needs account",
 		"files: [{file: a, ulr: x}]":                                 "ulr",
 		"interval: 1s\nfiles: [{file: a, url: 'https://x.example'}]": "interval", "": "empty", "files: []": "no files",
@@ -430,7 +567,7 @@ func TestRead(t *testing.T) {
 	env = map[string]string{"GEOIPUPDATE_ACCOUNT_ID": "43", "GEOIPUPDATE_LICENSE_KEY_FILE": "/run/key",
 		"GEOIPUPDATE_EDITION_IDS": "GeoLite2-ASN", "GEOIPUPDATE_DB_DIR": "/db"}
 	want := Source{File: "/db/GeoLite2-ASN.mmdb", Edition: "GeoLite2-ASN", Account: "43", Secret: "from key",
-		Host: defaultHost, MayShrink: defaultShrink}
+		Host: defaultHost}
 	for _, read := range []func() (Config, error){
 		func() (Config, error) { return Read("", get, fromFile) },
 		func() (Config, error) { return read("GeoIP.conf", "AccountID 42\nLicenseKey abc\nEditionIDs x\n") },

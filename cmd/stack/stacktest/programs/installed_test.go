@@ -4,6 +4,7 @@ package programs_test
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,20 +30,43 @@ func TestOAuth2Proxy(t *testing.T) {
 	printed := start(t, "Cookie settings",
 		exec.Command(tool(t, "oauth2-proxy-v7.8.1"), "--config", file))
 	awaitPort(t, a.port)
-	p := newPerson(t)
-	p.visit(a.base + "/")
-	p.reach(a.base, at.signIn, func() bool { return strings.Contains(p.text(), "Authenticated") })
-	who := func() (who map[string]any) {
+	signIn := func() *person {
+		p := newPerson(t)
+		p.visit(a.base + "/")
+		p.reach(a.base, at.signIn, func() bool {
+			return strings.Contains(p.text(), "Authenticated")
+		})
+		return p
+	}
+	who := func(p *person) (who map[string]any) {
 		p.visit(a.base + "/oauth2/userinfo")
 		json.Unmarshal([]byte(p.text()), &who)
 		return who
 	}
-	wantClaim(t, who(), "email", at.email)
+	p := signIn()
+	state := who(p)
+	wantClaim(t, state, "email", at.email)
+	wantSame(t, state["user"], who(signIn())["user"])
 	at.service.Alter(t, "UPDATE users SET disabled = TRUE")
 	p.reach("", nil, func() bool { // it keeps its own session, as its documentation says
-		who()
+		who(p)
 		return strings.Contains(printed.String(), "Unable to refresh session")
 	})
+}
+
+// wantSame checks what identifies the person after two sign-ins.
+func wantSame(t *testing.T, first, again any) {
+	t.Helper()
+	if first == nil || first == "" || first != again {
+		t.Errorf("got %v and then %v, want the same person", first, again)
+	}
+}
+
+// between returns the part of text after begin and before end; "" = there is none.
+func between(text, begin, end string) string {
+	_, rest, _ := strings.Cut(text, begin)
+	part, _, _ := strings.Cut(rest, end)
+	return part
 }
 
 // TestKubelogin signs in as kubectl does: a program on a person's computer, which gets an id_token.
@@ -50,21 +74,35 @@ func TestKubelogin(t *testing.T) {
 	a := newApp(t, "kubelogin", "", "")
 	a.base = fmt.Sprintf("http://localhost:%d", a.port)
 	at := gatehouse(t, a)
-	script := strings.Replace(a.settings(at), "kubelogin get-token", tool(t, "kubelogin-v1.28.0")+
-		" get-token --skip-open-browser --token-cache-dir="+t.TempDir(), 1)
-	printed := start(t, "Please visit", exec.Command("bash", "-euc", "exec "+script))
-	p := newPerson(t)
-	p.visit(a.base + "/")
-	p.reach(a.base, at.signIn, func() bool { return strings.Contains(printed.String(), "ExecCredential") })
-	if !strings.Contains(printed.String(), `"token":"eyJ`) {
-		t.Errorf("got %s, want an id_token", printed)
+	signIn := func() (subject string) {
+		script := strings.Replace(a.settings(at), "kubelogin get-token", tool(t, "kubelogin-v1.28.0")+
+			" get-token --skip-open-browser --token-cache-dir="+t.TempDir(), 1)
+		printed := start(t, "Please visit", exec.Command("bash", "-euc", "exec "+script))
+		p := newPerson(t)
+		p.visit(a.base + "/")
+		p.reach(a.base, at.signIn, func() bool {
+			return strings.Contains(printed.String(), "ExecCredential")
+		})
+		idToken := between(printed.String(), `"token":"`, `"`)
+		payload, err := base64.RawURLEncoding.DecodeString(between(idToken, ".", "."))
+		if err != nil || len(payload) == 0 {
+			t.Fatalf("got %s and error %v, want an id_token", printed, err)
+		}
+		return between(string(payload), `"sub":"`, `"`)
 	}
+	wantSame(t, signIn(), signIn())
 }
 
 // TestOIDCAgent gets a token in a terminal, by a code that a person enters in a browser.
 func TestOIDCAgent(t *testing.T) {
 	a := newApp(t, "oidc-agent", "", "")
 	at := gatehouse(t, a)
+	wantSame(t, connectAgent(t, a, at), connectAgent(t, a, at))
+}
+
+// connectAgent starts an agent and returns what identifies the person whose tokens it gets.
+func connectAgent(t *testing.T, a *app, at *provider) (subject string) {
+	t.Helper()
 	begin, rest, _ := strings.Cut(a.settings(at), "\n") // begin starts the agent
 	script := begin + "\nwhile ! oidc-add --loaded >/dev/null 2>&1; do sleep 0.05; done\n" + rest +
 		`curl -sS -H "Authorization: Bearer $(oidc-token --force-new gatehouse)" ` + at.issuer +
@@ -72,9 +110,7 @@ func TestOIDCAgent(t *testing.T) {
 	printed := start(t, "enter the code: ", withEnvironment(exec.Command("bash", "-euc", script),
 		map[string]string{"HOME": t.TempDir(), "TMPDIR": t.TempDir()}))
 	t.Cleanup(func() { // the agent runs on without the script
-		_, pid, _ := strings.Cut(printed.String(), "Agent pid ")
-		pid, _, _ = strings.Cut(pid, "\n")
-		agent, err := strconv.Atoi(pid)
+		agent, err := strconv.Atoi(between(printed.String(), "Agent pid ", "\n"))
 		if err == nil {
 			err = syscall.Kill(agent, syscall.SIGTERM)
 		}
@@ -82,8 +118,7 @@ func TestOIDCAgent(t *testing.T) {
 			t.Errorf("end oidc-agent: %v", err)
 		}
 	})
-	_, code, _ := strings.Cut(printed.String(), "enter the code: ")
-	code, _, _ = strings.Cut(code, "\n")
+	code := between(printed.String(), "enter the code: ", "\n")
 	p := newPerson(t)
 	p.visit(at.issuer + "/device")
 	p.reach(at.issuer, append(at.signIn, step{`input[id="user_code"]`,
@@ -93,6 +128,7 @@ func TestOIDCAgent(t *testing.T) {
 	if !strings.Contains(printed.String(), `"email":"`+at.email+`"`) {
 		t.Errorf("got %s, want the claims by the refreshed token", printed)
 	}
+	return between(printed.String(), `"sub":"`, `"`)
 }
 
 // TestAuthlib runs a script with Python's Authlib.
@@ -110,6 +146,13 @@ func TestAuthlib(t *testing.T) {
 	go server.ListenAndServe()
 	t.Cleanup(func() { server.Close() })
 	at := gatehouse(t, a)
+	wantSame(t, runAuthlib(t, a, at, back), runAuthlib(t, a, at, back))
+}
+
+// runAuthlib signs in with the script and returns what identifies the person. back is where the
+// browser came back to.
+func runAuthlib(t *testing.T, a *app, at *provider, back <-chan string) (subject string) {
+	t.Helper()
 	command := withEnvironment(exec.Command("/usr/bin/python3", "apps/authlib_app.py"), map[string]string{
 		"ISSUER": at.issuer, "CLIENT_ID": at.id, "CLIENT_SECRET": at.secret, "BASE": a.base,
 	})
@@ -135,7 +178,12 @@ func TestAuthlib(t *testing.T) {
 	p.visit(lines.Text())
 	p.reach(a.base, at.signIn, func() bool { return true })
 	fmt.Fprintln(in, <-back)
-	if !lines.Scan() || lines.Text() != "ok "+at.email {
-		t.Errorf("got %q, want ok and the address", lines.Text())
+	subject, ok := "", lines.Scan()
+	if ok {
+		subject, ok = strings.CutPrefix(lines.Text(), "ok "+at.email+" ")
 	}
+	if !ok {
+		t.Errorf("got %q, want ok, the address and the subject", lines.Text())
+	}
+	return subject
 }

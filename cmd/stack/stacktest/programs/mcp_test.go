@@ -80,7 +80,8 @@ func newMCPServer(t *testing.T, st *stacktest.IdentityStack) string {
 }
 
 // TestAgents signs a person in to the SDKs of the Model Context Protocol. An agent knows the
-// address of an MCP server alone, and finds the rest.
+// address of an MCP server alone, and finds the rest. A second one on another port gets the same
+// person.
 func TestAgents(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -102,15 +103,18 @@ func TestAgents(t *testing.T) {
 			}
 			st := stacktest.NewIdentity(t, turnOn)
 			u := st.NewUser(t, "Rosa", "rosa@example.com")
-			start(t, "ready", a.command(t, map[string]string{"PORT": strconv.Itoa(a.port),
-				"MCP_SERVER": newMCPServer(t, st), "CLIENT_METADATA": d.url}))
-			p := newPerson(t)
-			p.visit(a.base + "/login")
-			p.reach(a.callback, signInSteps(u.Email), func() bool { return p.text() != "" })
-			want := fmt.Sprintf("notes of %d", u.ID)
-			state := p.state()
-			if state["said"] != want || state["again"] != nil && state["again"] != want {
-				t.Fatalf("got %v, %s, want %q", state, p.text(), want)
+			server := newMCPServer(t, st)
+			for _, a := range []*app{a, newApp(t, "", row.program, "/callback")} {
+				start(t, "ready", a.command(t, map[string]string{"PORT": strconv.Itoa(a.port),
+					"MCP_SERVER": server, "CLIENT_METADATA": d.url}))
+				p := newPerson(t)
+				p.visit(a.base + "/login")
+				p.reach(a.callback, signInSteps(u.Email), func() bool { return p.text() != "" })
+				want := fmt.Sprintf("notes of %d", u.ID)
+				state := p.state()
+				if state["said"] != want || state["again"] != nil && state["again"] != want {
+					t.Fatalf("got %v, %s, want %q", state, p.text(), want)
+				}
 			}
 			clients, err := st.Store.Clients(t.Context(), "", 10)
 			if err != nil {
@@ -123,8 +127,12 @@ func TestAgents(t *testing.T) {
 					came++
 				}
 			}
-			if came != 1 {
-				t.Errorf("got clients %+v, want one that came by itself", clients)
+			want := 2 // a document describes both
+			if row.document {
+				want = 1
+			}
+			if came != want {
+				t.Errorf("got clients %+v, want %d that came by themselves", clients, want)
 			}
 		})
 	}

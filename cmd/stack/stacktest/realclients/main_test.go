@@ -7,4 +7,6 @@ import (
 	"gatehouse/cmd/stack/stacktest"
 )
 
-func TestMain(m *testing.M) { os.Exit(stacktest.Run(m, nil)) }
+func TestMain(m *testing.M) {
+	os.Exit(stacktest.Run(m, map[string]string{"TestClientsOfIPInfo": "a listener of one server"}))
+}

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/cmd/stack/stacktest/recipe"
 )
@@ -109,4 +111,21 @@ func run(t *testing.T, script string, input any) {
 	if output, err := node.CombinedOutput(); err != nil {
 		t.Errorf("got %v, want no error:\n%s", err, output)
 	}
+}
+
+// TestClientsOfIPInfo runs the npm clients of ipinfo.io, with another base URL and an API key as
+// their token.
+func TestClientsOfIPInfo(t *testing.T) {
+	key, line, err := stack.NewLookupKey("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st := stacktest.New(t, func(c *stack.Config) {
+		c.Lookups.KeyFile, c.CompatListen, c.Compat = file, "127.0.0.1:0", []string{"ipinfo"}
+	})
+	run(t, "ipinfo.mjs", map[string]string{"url": st.CompatURL, "token": key})
 }

@@ -32,4 +32,4 @@ claims = jwt.decode(
 claims.validate()
 
 session.refresh_token(found["token_endpoint"])
-print("ok", session.get(found["userinfo_endpoint"]).json()["email"], flush=True)
+print("ok", session.get(found["userinfo_endpoint"]).json()["email"], claims["sub"], flush=True)

@@ -1,0 +1,66 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/mailbox"
+)
+
+// ImportUsers creates the users of a part of an import, whose addresses count as verified, and sets
+// Created and Refused of p. It sends no messages. The error is account.ErrConflict if a later part
+// was done, or a failure.
+func (s *Service) ImportUsers(ctx context.Context, p *account.ImportPart, now time.Time) error {
+	if !s.inflight.Enter() {
+		return mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	var valid []account.ImportedUser
+	for _, one := range p.Users {
+		one.User.Tidy()
+		one.User.Created, one.User.Updated = now, now
+		problem, err := importProblem(one.User, now)
+		switch {
+		case err != nil:
+			return err
+		case problem != nil:
+			p.Refused = append(p.Refused, account.RefusedLine{Line: one.Line, FieldError: *problem})
+		default:
+			valid = append(valid, one)
+		}
+	}
+	p.Users = valid
+	if err := s.config.Store.ImportUsers(ctx, p); err != nil {
+		return fmt.Errorf("import users: %w", err)
+	}
+	return nil
+}
+
+// importProblem returns the first reason why u cannot be imported; nil = none.
+func importProblem(u *account.User, now time.Time) (*account.FieldError, error) {
+	var fields account.FieldErrors
+	if err := checkUser(u, now); errors.As(err, &fields) {
+		return &fields[0], nil
+	} else if err != nil {
+		return nil, err
+	}
+	var wrong account.FieldError
+	switch {
+	case u.ID < 0 || u.ID > account.MaxID:
+		return &account.FieldError{Field: "id", Message: "must be a number from 1 to 2^53-1"}, nil
+	case u.ServiceID != "" && (len(u.ServiceID) != 36 || uuid.Validate(u.ServiceID) != nil):
+		return &account.FieldError{Field: "service_id", Message: "must be a UUID"}, nil
+	case u.PasswordHash != "" && u.Email == "":
+		return &account.FieldError{Field: "password_hash", Message: "is of no use without an e-mail address"}, nil
+	case u.PhoneSignIn && u.Phone == "":
+		return &account.FieldError{Field: "phone_sign_in", Message: "needs a phone number"}, nil
+	case u.PasswordHash != "" && errors.As(account.CheckHash(u.PasswordHash), &wrong):
+		return &wrong, nil
+	}
+	return nil, nil
+}

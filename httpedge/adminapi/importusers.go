@@ -1,0 +1,192 @@
+package adminapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
+	"gatehouse/httpedge/endpoint"
+)
+
+// Paths of imports and exports.
+const (
+	pathAdminImport = pathAdminUsers + "/import"
+	pathAdminExport = pathAdminUsers + "/export"
+)
+
+// maxImported limits the users of one part of an import.
+const maxImported = 1000
+
+// importedLine is a user in the request.
+type importedLine struct {
+	Line int64           `json:"line"`
+	User json.RawMessage `json:"user"`
+}
+
+// importUsers imports one part of a file.
+func importUsers(c *adminCall) (any, error) {
+	o, err := c.object()
+	if err != nil {
+		return nil, err
+	}
+	var lines []importedLine
+	p := &account.ImportPart{}
+	o.text("import", &p.ID)
+	o.flag("dry_run", &p.Dry)
+	if !o.member("users", "must be a list of objects, each with line and user", &lines) {
+		o.refuse("users", "is missing")
+	}
+	if len(p.ID) != 36 || uuid.Validate(p.ID) != nil {
+		o.refuse("import", "must be a UUID")
+	}
+	for i, l := range lines {
+		if l.Line < 1 || i > 0 && l.Line <= lines[i-1].Line || len(lines) > maxImported {
+			o.refuse("users", "must have 1 to 1000 lines with rising numbers")
+		}
+	}
+	if err := o.end(); err != nil {
+		return nil, err
+	}
+	if len(lines) == 0 {
+		return nil, account.FieldError{Field: "users", Message: "must have 1 to 1000 lines with rising numbers"}
+	}
+	p.Line = lines[0].Line
+	digest := sha256.Sum256(o.members["users"])
+	p.Digest = hex.EncodeToString(digest[:])
+	for _, l := range lines {
+		u, problem := importedUser(l.User)
+		if problem != nil {
+			p.Refused = append(p.Refused, account.RefusedLine{Line: l.Line, FieldError: *problem})
+			continue
+		}
+		p.Users = append(p.Users, account.ImportedUser{Line: l.Line, User: u})
+	}
+	err = c.people.ImportUsers(c.context, p, c.now)
+	switch {
+	case errors.Is(err, account.ErrConflict):
+		return nil, &endpoint.Problem{Status: 409, Code: "conflict",
+			Message: "This import has gone on beyond these lines, or they have changed since they were imported."}
+	case err != nil:
+		return nil, err
+	}
+	return struct {
+		Created int                   `json:"created"`
+		Refused []account.RefusedLine `json:"refused"`
+	}{p.Created, append([]account.RefusedLine{}, p.Refused...)}, nil
+}
+
+// memberName are the names of unknown members that are shown: others may be a person's data.
+var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,39}$`)
+
+// importedUser returns the user whom a line of an import describes, or the first problem.
+func importedUser(text []byte) (*account.User, *account.FieldError) {
+	o, err := parseObject(text)
+	if err != nil {
+		return nil, &account.FieldError{Field: "line", Message: "must be one JSON object in UTF-8"}
+	}
+	var u account.User
+	profile(o, &u)
+	var emailVerified, phoneVerified bool
+	o.flag("email_verified", &emailVerified)
+	o.flag("phone_number_verified", &phoneVerified)
+	if o.member("id", "must be a number from 1 to 2^53-1", &u.ID) && (u.ID < 1 || u.ID > account.MaxID) {
+		o.refuse("id", "must be a number from 1 to 2^53-1")
+	}
+	o.text("service_id", &u.ServiceID)
+	o.clearable("password_hash", &u.PasswordHash)
+	o.flag("phone_sign_in", &u.PhoneSignIn)
+	o.flag("disabled", &u.Disabled)
+	const must = "must be true: the address must be known to be the person's"
+	if u.Email != "" && !emailVerified {
+		o.refuse("email_verified", must)
+	}
+	if u.Phone != "" && !phoneVerified {
+		o.refuse("phone_number_verified", must)
+	}
+	var fields account.FieldErrors
+	if !errors.As(o.end(), &fields) {
+		return &u, nil
+	}
+	problem := fields[0]
+	if !o.known[problem.Field] && !memberName.MatchString(problem.Field) {
+		problem.Field = "a member"
+	}
+	return nil, &problem
+}
+
+// exportedUser is a user as an import takes it. Unset members are left out.
+type exportedUser struct {
+	ID             int64  `json:"id"`
+	ServiceID      string `json:"service_id"`
+	Name           string `json:"name"`
+	Email          string `json:"email,omitempty"`
+	EmailVerified  bool   `json:"email_verified,omitempty"`
+	PhoneNumber    string `json:"phone_number,omitempty"`
+	PhoneVerified  bool   `json:"phone_number_verified,omitempty"`
+	Username       string `json:"username,omitempty"`
+	Gender         string `json:"gender,omitempty"`
+	Bio            string `json:"bio,omitempty"`
+	PlaceOfBirth   string `json:"place_of_birth,omitempty"`
+	DateOfBirth    string `json:"date_of_birth,omitempty"`
+	Address        string `json:"address,omitempty"`
+	ProfilePicture string `json:"profile_picture,omitempty"`
+	PasswordHash   string `json:"password_hash,omitempty"`
+	PhoneSignIn    bool   `json:"phone_sign_in,omitempty"`
+	Disabled       bool   `json:"disabled,omitempty"`
+}
+
+// exportUsers returns a page of users with their password hashes.
+func exportUsers(c *adminCall) (any, error) {
+	users, next, err := c.userPage(audit.UsersExported)
+	if err != nil {
+		return nil, err
+	}
+	page := struct {
+		Users []exportedUser `json:"users"`
+		Next  string         `json:"next"` // as in listUsers
+	}{Users: make([]exportedUser, len(users)), Next: next}
+	for i, u := range users {
+		page.Users[i] = exportedUser{
+			ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
+			EmailVerified: u.Email != "", PhoneNumber: u.Phone, PhoneVerified: u.Phone != "",
+			Username: u.Username, Gender: u.Gender, Bio: u.Bio, PlaceOfBirth: u.PlaceOfBirth,
+			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture,
+			PasswordHash: u.PasswordHash, PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
+		}
+	}
+	return page, nil
+}
+
+// userPage returns the users of the page that the request names, and the parameter after of the next
+// one. It records that they were read, in an event with that action.
+func (c *adminCall) userPage(action audit.Action) (users []*account.User, next string, err error) {
+	text, limit, err := c.page()
+	if err != nil {
+		return nil, "", err
+	}
+	var after int64
+	if text != "" {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
+			return nil, "", errAfter
+		}
+	}
+	if users, err = c.people.Users(c.context, after, limit); err != nil {
+		return nil, "", err
+	}
+	seen := audit.Data{"users": len(users)}
+	if len(users) > 0 {
+		seen["first"], seen["last"] = users[0].ID, users[len(users)-1].ID
+	}
+	c.recordRead(audit.Event{Action: action, Data: seen})
+	if len(users) == limit {
+		next = strconv.FormatInt(users[limit-1].ID, 10)
+	}
+	return users, next, nil
+}

@@ -1,0 +1,13 @@
+-- +goose Up
+-- The last part of each import of users, so that a part that is sent again is not done again.
+CREATE TABLE user_imports (
+    id      TEXT PRIMARY KEY,
+    line    BIGINT NOT NULL, -- where the part begins
+    result  TEXT NOT NULL,   -- what it has led to, as JSON
+    updated BIGINT NOT NULL
+);
+INSERT INTO schema_versions (version, oldest) VALUES (30, 18);
+
+-- +goose Down
+DROP TABLE user_imports;
+DELETE FROM schema_versions WHERE version = 30;
