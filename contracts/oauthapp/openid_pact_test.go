@@ -100,6 +100,7 @@ func discovery(t *testing.T, p *pacttest.Pact) {
 		"id_token_signing_alg_values_supported":                    pacttest.Having("RS256", "ES256"),
 		"acr_values_supported":                                     []string{"1"},
 		"claim_types_supported":                                    []string{"normal"},
+		"ui_locales_supported":                                     pacttest.Having("en"),
 		"claims_supported": pacttest.Having("iss", "sub", "aud", "exp", "iat", "auth_time",
 			"nonce", "acr", "amr", "azp", "sid", "at_hash", "name", "preferred_username", "picture",
 			"gender", "birthdate", "updated_at", "email", "email_verified", "phone_number",
