@@ -97,8 +97,8 @@ func newKnown() known {
 		"resource": {contracts.DefaultResource}, "code": {contracts.ExampleCode},
 		"refresh_token": {contracts.ExampleRefreshToken}, "token": {contracts.ExampleAccessToken,
 			contracts.ExampleRefreshToken}, "access_token": {contracts.ExampleAccessToken},
-		"token_type_hint": {"access_token", "refresh_token"},
-		"device_code":     {contracts.ExampleDeviceCode},
+		"token_type_hint":  {"access_token", "refresh_token"},
+		"device_code":      {contracts.ExampleDeviceCode},
 		"client_assertion": {contracts.ExampleAssertion}, "client_assertion_type": {
 			"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 		"post_logout_redirect_uri": {"https://app.example/bye"}, "login_hint": {"ada@example.com"},
