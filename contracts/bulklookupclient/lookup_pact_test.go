@@ -126,14 +126,15 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 			}
 		})
 	})
+	aged := []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8", "age", 120)}
+	twoMinutes := pacttest.Matching("127", "^(1[2-9][0-9]|[2-5][0-9][0-9])$")
 	p.Test(t, pacttest.Interaction{
-		Name: "a lookup that was cached two minutes ago",
-		Given: []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8", "age",
-			120)},
+		Name:    "a lookup that was cached two minutes ago",
+		Given:   aged,
 		Request: getLookup("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, JSON: result(nil), Header: header(
 			"X-Geo-Source", source, "X-Cache", "hit",
-			"Age", pacttest.Matching("127", "^(1[2-9][0-9]|[2-5][0-9][0-9])$"),
+			"Age", twoMinutes,
 			"Cache-Control", "private, max-age=600")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
@@ -145,24 +146,32 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 	})
 	head := getLookup("8.8.8.8")
 	head.Method = "HEAD"
-	p.Test(t, pacttest.Interaction{
-		Name:    "a check of a cached query",
-		Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8")},
-		Request: head,
-		Response: pacttest.Response{Status: 200, Header: header(
-			"X-Geo-Source", source, "X-Cache", "hit", "Age", justNow, "Cache-Control",
-			"private, max-age=600")},
-	}, func(t *testing.T, base string) {
-		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
-			got, err := c.Check(ctx, "8.8.8.8")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !got.Cached || got.MaxAge != 10*time.Minute {
-				t.Errorf("got %+v, want a hit", got)
-			}
+	for _, row := range []struct {
+		name  string
+		given []pacttest.State
+		age   any
+	}{
+		{"a check of a cached query",
+			[]pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8")}, justNow},
+		{"a check of a query that was cached two minutes ago", aged, twoMinutes},
+	} {
+		p.Test(t, pacttest.Interaction{
+			Name: row.name, Given: row.given, Request: head,
+			Response: pacttest.Response{Status: 200, Header: header(
+				"X-Geo-Source", source, "X-Cache", "hit", "Age", row.age, "Cache-Control",
+				"private, max-age=600")},
+		}, func(t *testing.T, base string) {
+			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+				got, err := c.Check(ctx, "8.8.8.8")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !got.Cached || got.MaxAge != 10*time.Minute {
+					t.Errorf("got %+v, want a hit", got)
+				}
+			})
 		})
-	})
+	}
 }
 
 func callerAddresses(t *testing.T, p *pacttest.Pact) {
