@@ -23,7 +23,7 @@ var embedded embed.FS
 var own = []struct {
 	tag   string
 	draft bool
-}{{tag: "en"}}
+}{{tag: "en"}, {tag: "de", draft: true}}
 
 // maxFile limits a file of an operator, in bytes.
 const maxFile = 256 << 10
@@ -143,9 +143,11 @@ func (s *Set) add(name, source string) error {
 	if _, err := toml.Decode(source, &tree); err != nil {
 		return fmt.Errorf("is not TOML: %w", err)
 	}
-	l, isNew := s.Of(name), false
-	if l == nil {
-		l, isNew = &Language{Tag: name, tag: tag, texts: map[string]*message{}}, true
+	l := &Language{Tag: name, tag: tag, texts: map[string]*message{}}
+	at := slices.IndexFunc(s.all, func(l *Language) bool { return l.Tag == name })
+	if at >= 0 {
+		*l = *s.all[at]
+		l.texts = maps.Clone(l.texts) // the former texts say which keys and slots there are
 	}
 	if err := l.read("", tree); err != nil {
 		return err
@@ -153,9 +155,11 @@ func (s *Set) add(name, source string) error {
 	if err := l.check(s.english()); err != nil {
 		return err
 	}
-	if isNew {
-		s.all = append(s.all, l)
+	if at >= 0 {
+		s.all[at] = l
+		return nil
 	}
+	s.all = append(s.all, l)
 	return nil
 }
 
