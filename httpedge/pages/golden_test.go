@@ -22,14 +22,8 @@ type page interface {
 	Render(v *pages.View) ([]byte, error)
 }
 
-// languages are all that there are.
-var languages = func() *texts.Set {
-	all, err := texts.Load(texts.Options{Drafts: true})
-	if err != nil {
-		panic(err)
-	}
-	return all
-}()
+// languages are those without drafts.
+var languages = texts.Default()
 
 var (
 	noon       = time.Date(2026, time.May, 3, 12, 4, 0, 0, time.UTC)
