@@ -176,27 +176,26 @@ func (b *batch) importUser(u *account.User) (*account.FieldError, error) {
 	if err := checkUser(u); err != nil {
 		return &account.FieldError{Field: "line", Message: errText.Error()}, nil
 	}
-	keys := []any{u.ID, u.ServiceID, key(account.Fold(u.Email)), key(account.PhoneKey(u.Phone)),
-		key(account.Fold(u.Username))}
-	fields := []string{"id", "service_id", "email", "phone_number", "username"}
-	same := make([]bool, len(fields))
-	err := b.conn.one(b.ctx, collides, keys, &same[0], &same[1], &same[2], &same[3], &same[4])
-	switch {
-	case err == nil:
-		for i, field := range fields {
-			if same[i] {
-				return taken(field), nil
-			}
-		}
-		return taken("line"), nil
-	case !errors.Is(err, sql.ErrNoRows):
+	// The insert comes first: it finds what collides by the indexes, whatever the database knows of the
+	// size of the table, which grows.
+	var lost refusal
+	if err := b.insertNumbered(u); !errors.As(err, &lost) {
 		return nil, err
 	}
-	var lost refusal
-	if err = b.insertNumbered(u); errors.As(err, &lost) {
-		return taken("email"), nil // by another process since, or another of its values
+	fields := []string{"id", "service_id", "email", "phone_number", "username"}
+	same := make([]bool, len(fields))
+	err := b.conn.one(b.ctx, collides, []any{u.ID, u.ServiceID, key(account.Fold(u.Email)),
+		key(account.PhoneKey(u.Phone)), key(account.Fold(u.Username))},
+		&same[0], &same[1], &same[2], &same[3], &same[4])
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
 	}
-	return nil, err
+	for i, field := range fields {
+		if same[i] {
+			return taken(field), nil
+		}
+	}
+	return taken("line"), nil // the other one is gone again
 }
 
 func taken(field string) *account.FieldError {
