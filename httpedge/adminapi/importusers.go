@@ -85,6 +85,9 @@ func importUsers(c *adminCall) (any, error) {
 // memberName are the names of unknown members that are shown: others may be a person's data.
 var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,39}$`)
 
+// languageTag are the tags (BCP 47) that people's languages have.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$`)
+
 // importedUser returns the user whom a line of an import describes, or the first problem.
 func importedUser(text []byte) (*account.User, *account.FieldError) {
 	o, err := parseObject(text)
@@ -101,6 +104,10 @@ func importedUser(text []byte) (*account.User, *account.FieldError) {
 	}
 	o.text("service_id", &u.ServiceID)
 	o.clearable("password_hash", &u.PasswordHash)
+	o.clearable("language", &u.Language)
+	if u.Language != "" && !languageTag.MatchString(u.Language) {
+		o.refuse("language", "must be a tag such as en or pt-BR")
+	}
 	o.flag("phone_sign_in", &u.PhoneSignIn)
 	o.flag("disabled", &u.Disabled)
 	const must = "must be true: the address must be known to be the person's"
@@ -137,6 +144,7 @@ type exportedUser struct {
 	DateOfBirth    string `json:"date_of_birth,omitempty"`
 	Address        string `json:"address,omitempty"`
 	ProfilePicture string `json:"profile_picture,omitempty"`
+	Language       string `json:"language,omitempty"`
 	PasswordHash   string `json:"password_hash,omitempty"`
 	PhoneSignIn    bool   `json:"phone_sign_in,omitempty"`
 	Disabled       bool   `json:"disabled,omitempty"`
@@ -157,7 +165,7 @@ func exportUsers(c *adminCall) (any, error) {
 			ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
 			EmailVerified: u.Email != "", PhoneNumber: u.Phone, PhoneVerified: u.Phone != "",
 			Username: u.Username, Gender: u.Gender, Bio: u.Bio, PlaceOfBirth: u.PlaceOfBirth,
-			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture,
+			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture, Language: u.Language,
 			PasswordHash: u.PasswordHash, PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
 		}
 	}

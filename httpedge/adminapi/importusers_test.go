@@ -30,7 +30,7 @@ func TestImportedUserSignsIn(t *testing.T) {
 	o := st.NewOperator(t)
 	ada := `{"id":4711,"service_id":"6ba7b811-9dad-11d1-80b4-00c04fd430c8","name":"Ada","email":"ada@example.com","email_verified":true,` +
 		`"phone_number":"+14155550123","phone_number_verified":true,"username":"ada","gender":"female","bio":"x","place_of_birth":"London",` +
-		`"date_of_birth":"1990-12-10","address":"Square 1","profile_picture":"https://x.example/a.png","phone_sign_in":true,` +
+		`"date_of_birth":"1990-12-10","address":"Square 1","profile_picture":"https://x.example/a.png","phone_sign_in":true,"language":"pt-BR",` +
 		`"password_hash":"` + adaHash + `"}`
 	body := importBody(importID, 7, ada, `{"name":"Bo","email":null,"phone_number":"+14155550124","phone_number_verified":true,"disabled":true}`)
 	dry := strings.Replace(body, `{"import"`, `{"dry_run":true,"import"`, 1)
@@ -102,6 +102,7 @@ func TestImportRefusesLines(t *testing.T) {
 		{`{` + verified + `,"password":"hunter2secret"}`, "password is unknown"},
 		{`{` + verified + `,"secret@example.com":1}`, "a member is unknown"},
 		{`{` + verified + `,"name":"secret"}`, "name is repeated"},
+		{`{` + verified + `,"language":"<secret>"}`, "language must be"},
 		{`{` + verified + `,"id":-1}`, "id must be a number"},
 		{`{` + verified + `,"id":9007199254740992}`, "id must be a number"},
 		{`{` + verified + `,"id":99999999999999999999}`, "id must be a number"},

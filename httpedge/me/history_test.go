@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
@@ -192,4 +193,30 @@ func TestHistoryIsPaged(t *testing.T) {
 		}
 	}
 	d.Covers("GET /me/history 200")
+}
+
+// TestHistoryOfAnIDThatIsUsedAgain imports a user with the id of one who is deleted: nobody sees what
+// the former one did.
+func TestHistoryOfAnIDThatIsUsedAgain(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	o := st.NewOperator(t)
+	ids := func(n int) {
+		t.Helper()
+		before := time.Now().UnixMilli()
+		for time.Now().UnixMilli() == before { // times have milliseconds
+			time.Sleep(time.Millisecond)
+		}
+		o.Do(200, "POST", "/users/import", fmt.Sprintf(`{"import":"6ba7b810-9dad-11d1-80b4-00c04fd430c%d","users":[`+
+			`{"line":1,"user":{"id":77,"name":"N","email":"%s","email_verified":true}}]}`, n, ada))
+		o.Do(204, "POST", "/users/77/reset-password", `{"password":"`+stacktest.Password+`"}`)
+	}
+	ids(1)
+	st.SignedIn(t, ada)
+	o.Do(204, "DELETE", "/users/77", "")
+	ids(2)
+	b, _ := st.SignedIn(t, ada)
+	sentences, _ := historyOf(b.Get("/me/history"))
+	if len(sentences) != 2 {
+		t.Errorf("got %q, want the new password and the sign-in of the new account", sentences)
+	}
 }

@@ -57,6 +57,8 @@ func Endpoints(
 		Pattern: pages.PathMeHistory, Methods: show, Handle: s.personal(s.history),
 		Format: endpoint.Page,
 	}, endpoint.Endpoint{
+		Pattern: pages.PathMeData, Methods: show[:2], Handle: s.personal(s.data), Format: endpoint.Page,
+	}, endpoint.Endpoint{
 		Pattern: pages.PathMeDeleted, Methods: show[:2], Handle: s.Handle(s.showDeleted),
 		Format: endpoint.Page,
 	})

@@ -48,6 +48,7 @@ const (
 	PathMePhoneResend = "/me/phone/resend"
 	PathMePhoneSignIn = "/me/phone/sign-in"
 	PathMeHistory     = "/me/history"
+	PathMeData        = "/me/data" // the person's own data as a file
 
 	PathMeConfirm       = "/me/confirm" // sends the code that a change of credentials needs
 	PathMeConfirmVerify = "/me/confirm/verify"
