@@ -20,9 +20,9 @@ func TestPasswordIsChanged(t *testing.T) {
 		{"", stacktest.NewPassword, "Enter your password."},
 		{"not-the-password", stacktest.NewPassword, "This is not your password."},
 		{stacktest.Password, "", "Enter a new password."},
-		{stacktest.Password, "short", "The new password must have at least 10 characters."},
+		{stacktest.Password, "short", "The password must have at least 10 characters."},
 		{stacktest.Password, stacktest.Password, "The new password is the one that you have now."},
-		{stacktest.Password, "my-ada@example.com-1", "The new password must not contain"},
+		{stacktest.Password, "my-ada@example.com-1", "The password must not contain"},
 		{strings.Repeat("x", 5000), stacktest.NewPassword, "This is not your password."},
 	} {
 		p := b.Send(b.Get("/me/password"), "current_password", wrong.current, "new_password",
