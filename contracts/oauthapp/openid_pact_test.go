@@ -131,6 +131,12 @@ func discovery(t *testing.T, p *pacttest.Pact) {
 			"token_endpoint_auth_signing_alg_values_supported":         "RS256",
 			"revocation_endpoint_auth_signing_alg_values_supported":    "RS256",
 			"introspection_endpoint_auth_signing_alg_values_supported": "RS256",
+			"acr_values_supported":                                     "1", "claims_supported": "iss", "grant_types_supported": deviceGrant,
+			"introspection_endpoint_auth_methods_supported": "client_secret_post",
+			"revocation_endpoint_auth_methods_supported":    "client_secret_post",
+			"token_endpoint_auth_methods_supported":         "client_secret_post",
+			"prompt_values_supported":                       "none", "response_modes_supported": "query",
+			"response_types_supported": "code", "scopes_supported": "openid",
 		} {
 			if _, ok := closed[name]; ok {
 				closed[name] = pacttest.List(1, 50, only)
