@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"gatehouse/actors/texts"
 	"gatehouse/cmd/stack"
 )
 
@@ -678,6 +680,10 @@ func TestDefaultsAreThoseOfTheStack(t *testing.T) {
 	}
 	got := parsed.Selected().Target.Addr().Interface().(*serveCommand).stack(p)
 	want := stack.Defaults()
+	if tags := got.Languages.Tags(); !slices.Equal(tags, texts.Default().Tags()) {
+		t.Errorf("got the languages %v, want %v", tags, texts.Default().Tags())
+	}
+	want.Languages = got.Languages
 	want.Version, want.Listen, want.AdminListen = got.Version, "127.0.0.1:8080",
 		"127.0.0.1:8081"
 	if !reflect.DeepEqual(got, want) {

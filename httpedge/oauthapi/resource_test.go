@@ -44,8 +44,8 @@ func TestTokensForResources(t *testing.T) {
 	b := st.NewBrowser(t)
 	ask := at(c.Request("scope", "view-user read"), notesAPI, mailAPI+"/")
 	consent := b.SignIn(ask, rosa)
-	for _, words := range []string{"use notes.example/v1 in your name, with the permission “read”",
-		"use mail.example in your name, with the permission “read”"} {
+	for _, words := range []string{"use <bdi>notes.example/v1</bdi> in your name, with the permission “<bdi>read</bdi>”",
+		"use <bdi>mail.example</bdi> in your name, with the permission “<bdi>read</bdi>”"} {
 		if !strings.Contains(consent.Body, words) {
 			t.Errorf("got a page without %q: %s", words, consent.Body)
 		}
@@ -56,7 +56,7 @@ func TestTokensForResources(t *testing.T) {
 		Refused(t, "invalid_request", "scope_texts")
 	code := b.Send(consent, "decision", "allow").Code(t, st)
 	if me := b.Get("/me/apps"); !strings.Contains(me.Body,
-		"use Notes (notes.example/v1) in your name: Read your notes") {
+		"use <bdi>Notes</bdi> (<bdi>notes.example/v1</bdi>) in your name: <bdi>Read your notes</bdi>") {
 		t.Errorf("got %s, want the resource among the connected apps", me.Body)
 	}
 	first := st.Redeem(t, c, code).Object(t)

@@ -29,6 +29,8 @@ var auditedElsewhere = map[audit.Action]string{
 	audit.LogoutLost:       "TestGivesUpAfterMaxAge",
 	audit.ChangeUndone:     "TestLinkUndoesChange",
 	audit.UsersListed:      "TestOperatorHidesNothing",
+	audit.UsersExported:    "TestOperatorHidesNothing",
+	audit.UsersImported:    "ImportedPartIsDoneOnce",
 	audit.TrailRead:        "TestOperatorHidesNothing",
 	audit.AdminRefused:     "TestOperatorHidesNothing",
 	audit.BrowserConfirmed: "the tests of codes for unknown browsers",

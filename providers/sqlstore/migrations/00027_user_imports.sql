@@ -6,8 +6,9 @@ CREATE TABLE user_imports (
     result  TEXT NOT NULL,   -- what it has led to, as JSON
     updated BIGINT NOT NULL
 );
-INSERT INTO schema_versions (version, oldest) VALUES (30, 18);
+CREATE INDEX user_imports_updated ON user_imports (updated);
+INSERT INTO schema_versions (version, oldest) VALUES (27, 18);
 
 -- +goose Down
 DROP TABLE user_imports;
-DELETE FROM schema_versions WHERE version = 30;
+DELETE FROM schema_versions WHERE version = 27;
