@@ -23,7 +23,8 @@ var embedded embed.FS
 var own = []struct {
 	tag   string
 	draft bool
-}{{tag: "en"}, {tag: "de", draft: true}}
+}{{tag: "en"}, {tag: "de", draft: true}, {tag: "fr", draft: true}, {tag: "es", draft: true},
+	{tag: "pt-BR", draft: true}, {tag: "id", draft: true}}
 
 // maxFile limits a file of an operator, in bytes.
 const maxFile = 256 << 10

@@ -332,3 +332,36 @@ func TestGolden(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesInEveryLanguage renders all pages in all languages, drafts too. The sentences of pages
+// that have any differ from the English ones.
+func TestPagesInEveryLanguage(t *testing.T) {
+	set, err := texts.Load(texts.Options{Drafts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := pages.NewView(brand.Brand{Host: "id.example"}, set)
+	headings := map[string]bool{}
+	for _, l := range set.All() {
+		for name, p := range all {
+			if strings.HasPrefix(name, "brand") { // they have a view of their own
+				continue
+			}
+			got, err := p.Render(v.In(l))
+			if err != nil {
+				t.Fatalf("%s in %s: %v", name, l.Tag, err)
+			}
+			if !bytes.Contains(got, []byte(`<html lang="`+l.Tag+`" dir="`+l.Direction+`"`)) {
+				t.Errorf("%s in %s: got %.80s, want its language", name, l.Tag, got)
+			}
+			if name == "login" {
+				_, rest, _ := bytes.Cut(got, []byte("<h1>"))
+				heading, _, _ := bytes.Cut(rest, []byte("</h1>"))
+				headings[string(heading)] = true
+			}
+		}
+	}
+	if len(headings) != len(set.All()) {
+		t.Errorf("got the headings %v of the page to sign in, want one for each language", headings)
+	}
+}

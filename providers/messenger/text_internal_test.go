@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/texts"
@@ -11,6 +12,10 @@ import (
 
 func TestMessageTexts(t *testing.T) {
 	service := strings.Repeat("i", 36) + ".com"
+	every, err := texts.Load(texts.Options{Drafts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for channel, kinds := range map[account.Channel][]account.Kind{
 		account.SMS: {account.PhoneCode, account.ChangeCode, account.AccountExists},
 		account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode,
@@ -44,6 +49,14 @@ func TestMessageTexts(t *testing.T) {
 			}
 			if length := len(got.body); channel == account.SMS && length > 160 {
 				t.Errorf("%s: got %d characters, want at most 160", kind, length)
+			}
+			for _, l := range every.All() {
+				m.Language = l.Tag
+				got := composer{service, every}.compose(m).body
+				if length := utf8.RuneCountInString(got); channel == account.SMS && length > 160 ||
+					!strings.Contains(got, m.Code) {
+					t.Errorf("%s in %s: got %d characters: %s", kind, l.Tag, length, got)
+				}
 			}
 		}
 	}
