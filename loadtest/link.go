@@ -21,7 +21,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// MinToken is the shortest token of agents, in bytes. Whoever connects to an agent can try tokens
+// MinToken is the shortest token of agents, in bytes. Anybody who connects to an agent can try tokens
 // offline, so a token must not be guessable.
 const MinToken = 32
 
