@@ -30,6 +30,7 @@ type User struct {
 	// PasswordSince, EmailSince, PhoneSince and PhoneSignInSince are when they were added or last
 	// changed; zero = when the account was made.
 	PasswordSince, EmailSince, PhoneSince, PhoneSignInSince time.Time
+	Credentials                                             Credentials
 
 	Disabled bool
 	Created  time.Time
@@ -58,6 +59,7 @@ type Session struct {
 	Expires  time.Time
 	Used     time.Time // the SignedIn that UseSignIn has used; zero = none
 	Device   string    // short name of the browser and system; never an IP address
+	Way      Way       // the way in that began it; "" = older sessions, of which AMR tells
 	AMR      []string  // how the user signed in (RFC 8176)
 	Proved   time.Time // when a code proved that the person is the user; zero = never since SignedIn
 	ProvedBy Way       // the way in that got the code
@@ -106,6 +108,10 @@ type Store interface {
 	User(ctx context.Context, id int64) (*User, error)
 	UserByEmail(ctx context.Context, email string) (*User, error)
 	UserByPhone(ctx context.Context, phone string) (*User, error)
+	// UserByHandle returns the user with that Credentials.Handle.
+	UserByHandle(ctx context.Context, handle []byte) (*User, error)
+	// UserByConnection returns the user with a Connection of that Issuer and Subject.
+	UserByConnection(ctx context.Context, issuer, subject string) (*User, error)
 	// Users returns up to limit users whose ID is greater than after, sorted by ID.
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
 	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken.
@@ -120,6 +126,10 @@ type Store interface {
 	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
+	// UseCredential replaces the Credentials of a user who has used one of them, such as a step of the
+	// authenticator app. It keeps Updated, and returns ErrNotFound or ErrConflict as UpdateUser does:
+	// so each use counts once in all processes.
+	UseCredential(ctx context.Context, u *User) error
 	// SetLanguage sets the Language of a user, if there is one.
 	SetLanguage(ctx context.Context, userID int64, tag string) error
 	// DeleteUser deletes the user with all sessions, consents, challenges, links, codes and refresh

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Way is a way in to an account.
+// Way is a way in to an account: one of the constants, or Passkey.Way or Connection.Way.
 type Way string
 
 // The ways in.
@@ -51,6 +51,14 @@ func (u *User) Ways() (ways []Way) {
 	if u.Email != "" {
 		ways = append(ways, EmailWay)
 	}
+	for i := range u.Credentials.Passkeys {
+		if p := &u.Credentials.Passkeys[i]; p.SignsIn {
+			ways = append(ways, p.Way())
+		}
+	}
+	for i := range u.Credentials.Connections {
+		ways = append(ways, u.Credentials.Connections[i].Way())
+	}
 	return ways
 }
 
@@ -63,6 +71,16 @@ func (u *User) Since(w Way) time.Time {
 		return u.EmailSince
 	case PhoneWay:
 		return u.PhoneSince
+	}
+	for i := range u.Credentials.Passkeys {
+		if p := &u.Credentials.Passkeys[i]; p.Way() == w {
+			return p.Created
+		}
+	}
+	for i := range u.Credentials.Connections {
+		if c := &u.Credentials.Connections[i]; c.Way() == w {
+			return c.Created
+		}
 	}
 	return time.Time{}
 }

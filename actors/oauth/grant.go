@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,7 +44,10 @@ func (d *GrantDetails) ACR() string {
 	if len(d.AMR) == 0 {
 		return ""
 	}
-	return ACR
+	if slices.Contains(d.AMR, "mfa") {
+		return ACR2
+	}
+	return ACR1
 }
 
 // IsZero reports whether there is nothing to keep.

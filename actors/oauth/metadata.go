@@ -52,9 +52,11 @@ var Claims = []string{
 	"email", "email_verified", "phone_number", "phone_number_verified", "address",
 }
 
-// ACR is the authentication context class of every sign-in: one factor (OpenID Connect Core section
-// 2).
-const ACR = "1"
+// Authentication context classes of a sign-in (OpenID Connect Core section 2).
+const (
+	ACR1 = "1" // one factor
+	ACR2 = "2" // two factors
+)
 
 // IDTokenAlgs are the algorithms that id_tokens can be signed with, the default first (OpenID Connect
 // Registration section 2).
@@ -104,7 +106,7 @@ func Metadata(about About) []byte {
 		Languages:                about.Languages,
 		SubjectTypes:             []string{"public"},
 		IDTokenAlgs:              IDTokenAlgs,
-		ACRValues:                []string{ACR},
+		ACRValues:                []string{ACR1},
 		ClaimTypes:               []string{"normal"},
 		Claims:                   Claims,
 		BackchannelLogout:        true,

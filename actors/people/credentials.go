@@ -61,7 +61,7 @@ type credential struct {
 	name string
 	// differs reports whether the change is among those from old to u.
 	differs func(old, u *account.User) bool
-	since   func(u *account.User) *time.Time // is set to the time of the change
+	since   func(u *account.User) *time.Time // is set to the time of the change; nil = none
 	ends    ends
 	notice  account.Kind // to all old and new channels
 	left    func(old *account.User) (account.Channel, string, time.Time)
@@ -183,7 +183,7 @@ func (s *Service) saveUser(
 	for _, one := range all {
 		c.EndSessions = c.EndSessions || one.ends >= endsSessions
 		c.EndTokens = c.EndTokens || one.ends == endsTokens
-		if a.kind != asLink { // which restores the time as well
+		if one.since != nil && a.kind != asLink { // which restores the time as well
 			*one.since(u) = now
 		}
 	}

@@ -126,6 +126,9 @@ var amrOf = map[account.Way][]string{
 
 // signedInBy returns the way in that began a session; "" = one of which it has no record.
 func signedInBy(session *account.Session) account.Way {
+	if session.Way != "" {
+		return session.Way
+	}
 	for way, amr := range amrOf {
 		if slices.Equal(amr, session.AMR) {
 			return way
@@ -185,7 +188,8 @@ func (s *Service) beginSession(
 	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: s.sessionExpiry(now, now), Device: e.device, AMR: amrOf[e.way],
+		Expires: s.sessionExpiry(now, now), Device: e.device, Way: e.way,
+		AMR: amrOf[e.way],
 	}
 	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,
 		s.noticesOfSignIn(ctx, u, e, now)...)

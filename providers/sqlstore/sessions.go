@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device, amr)
-SELECT $1, id, $3, $4, $5, $6, $7, $8 FROM users WHERE id = $2`
+	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device, amr, way)
+SELECT $1, id, $3, $4, $5, $6, $7, $8, $9 FROM users WHERE id = $2`
 	// surplusSessions are all but the new session and those that were used last.
 	surplusSessions = `user_id = $1 AND hash <> $2 AND hash NOT IN
 (SELECT hash FROM sessions WHERE user_id = $1 AND hash <> $2 ORDER BY seen DESC, created DESC, hash LIMIT $3)`
-	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by FROM sessions WHERE hash = $1`
-	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by FROM sessions
+	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by, way FROM sessions WHERE hash = $1`
+	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by, way FROM sessions
 WHERE user_id = $1 ORDER BY created, hash`
 	proveSession  = `UPDATE sessions SET proved = $2, proved_by = $3 WHERE hash = $1`
 	updateSession = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
@@ -36,7 +36,7 @@ func (s *Store) CreateSession(ctx context.Context, session *account.Session,
 		}
 		err = b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created),
 			millis(session.SignedIn), millis(session.Seen), millis(session.Expires), session.Device,
-			amr)
+			amr, string(session.Way))
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func scanSession(r row) (*account.Session, error) {
 	var created, signedIn, seen, expires, used, proved int64
 	var amr string
 	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires, &used,
-		&s.Device, &amr, &proved, &s.ProvedBy); err != nil {
+		&s.Device, &amr, &proved, &s.ProvedBy, &s.Way); err != nil {
 		return nil, err
 	}
 	s.Hash, s.Proved = [32]byte(hash), fromMillis(proved)
