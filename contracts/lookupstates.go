@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/sim"
 )
@@ -180,7 +181,8 @@ func (f *fixture) restartWith(ctx context.Context, q geo.Query, entry *geo.Entry
 }
 
 func (n *node) lookUp(q geo.Query) geo.Outcome {
-	return n.Lookups.Lookup(q.String(), func() netip.Addr { return stateCaller }, time.Now())
+	from := func() lookup.Origin { return lookup.Origin{Caller: stateCaller} }
+	return n.Lookups.Lookup(q.String(), from, time.Now())
 }
 
 // inflict breaks every exchange with the upstream.

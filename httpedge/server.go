@@ -26,6 +26,7 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
+	"gatehouse/actors/trace"
 	"gatehouse/httpedge/compat"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
@@ -74,8 +75,9 @@ type Config struct {
 	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
 	Place func(netip.Addr) string
 
-	// TrustedProxies may name the client's address in ForwardedHeader; empty = none. A peer on a
-	// Unix socket counts as 127.0.0.1.
+	Tracer *trace.Tracer // makes a span of each request; optional: nil = none
+	// TrustedProxies may name the client's address in ForwardedHeader, the id of a request and its
+	// trace; empty = none. A peer on a Unix socket counts as 127.0.0.1.
 	TrustedProxies  []netip.Prefix
 	ForwardedHeader ForwardedHeader // optional: "" = XForwardedFor
 

@@ -22,6 +22,7 @@ import (
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/update"
+	"gatehouse/providers/otlp"
 	"gatehouse/providers/ptr"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
@@ -78,6 +79,9 @@ type Config struct {
 	LogLevel slog.Level           // 0 = info
 	LogText  bool                 // optional: records as text; false = as JSON
 	Metrics  *prometheus.Registry // optional: nil = a new one
+	// Traces sends spans to a collector. Endpoint "" = nobody gets any. Version, Name, Logger and
+	// Metrics are set by Start.
+	Traces otlp.Config
 }
 
 // Lookups says who answers lookups, and within which limits.

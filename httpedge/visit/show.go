@@ -100,7 +100,7 @@ func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
 func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
 	body, err := p.Render(s.viewOf(ctx))
 	if err != nil {
-		s.failures.Log("write a page", err)
+		s.failures.Log("write a page", err, endpoint.Attributes(ctx)...)
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
@@ -129,7 +129,7 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 // is only busy.
 func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	if !errors.Is(err, account.ErrBusy) {
-		s.failures.Log(step, err)
+		s.failures.Log(step, err, endpoint.Attributes(ctx)...)
 	}
 	problem := endpoint.Failure(err)
 	endpoint.SetRetryAfter(&ctx.Response.Header, &problem)

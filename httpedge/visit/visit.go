@@ -92,7 +92,7 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 		v := &Visit{HTTP: ctx, Now: time.Now(), keys: s.keys,
 			Ctx: audit.WithSource(deadline, audit.Source{
 				Actor:     audit.Actor{Kind: audit.User},
-				RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+				RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: s.caller(ctx),
 				Browser: DeviceOf(string(ctx.UserAgent())), Language: s.viewOf(ctx).Language().Tag,
 			}),
 		}
