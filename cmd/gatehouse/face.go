@@ -24,7 +24,7 @@ type faceSettings struct {
 	PrivacyURL      pageLink     `name:"privacy-url" variable:"GATEHOUSE_PRIVACY_URL" group:"face" placeholder:"URL" help:"Page about privacy, https (default: none)."`
 	Language        languageTag  `name:"language" variable:"GATEHOUSE_LANGUAGE" default:"en" group:"face" placeholder:"TAG" help:"Language of pages and messages for people whose own is not known (${default})."`
 	Languages       languageDir  `name:"languages" variable:"GATEHOUSE_LANGUAGES" group:"face" placeholder:"DIR" help:"Folder of files such as de.toml that add or replace texts (default: none)."`
-	LanguagesDraft  toggle       `name:"languages-draft" variable:"GATEHOUSE_LANGUAGES_DRAFT" default:"false" group:"face" help:"Whether to offer languages that are drafts too: German, French, Spanish, Portuguese of Brazil and Indonesian (${default})."`
+	LanguagesDraft  toggle       `name:"languages-draft" variable:"GATEHOUSE_LANGUAGES_DRAFT" default:"false" group:"face" help:"Whether to offer languages that are drafts too: Arabic and Japanese (${default})."`
 }
 
 // languageTag is the tag of a language.

@@ -12,7 +12,6 @@ import (
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
-	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
 
@@ -24,10 +23,6 @@ const (
 
 // history shows one page of the person's security history.
 func (s *service) history(p *person) {
-	if p.HTTP.IsPost() { // but for the form of languages, which Handle takes
-		s.ShowProblem(p.HTTP, endpoint.ErrMethodNotAllowed)
-		return
-	}
 	before, err := strconv.ParseInt(string(p.HTTP.QueryArgs().Peek(paramBefore)), 10, 64)
 	if err != nil || before < 1 {
 		before = 0

@@ -144,7 +144,7 @@ func TestHistoryIsPaged(t *testing.T) {
 	d := st.Describe(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	b, p := st.SignedIn(t, ada)
-	p.Says(t, `<a href="/me/history">Security history</a>`)
+	p.Says(t, `<a href="/me/history">History</a>`)
 	const count = 60
 	for i := range count {
 		ctx := audit.With(t.Context(),

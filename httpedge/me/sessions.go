@@ -3,7 +3,6 @@ package me
 import (
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -45,7 +44,7 @@ func (s *service) sessions(p *person) {
 	case !p.HTTP.IsPost():
 		s.showSessions(p, fasthttp.StatusOK)
 	case !p.sentMe():
-		s.refuseSession(p, fasthttp.StatusForbidden, visit.TextStaleForm)
+		s.showSessions(p, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case p.Field("all") == "true":
 		s.endOtherSessions(p)
 	default:
@@ -69,40 +68,28 @@ func (s *service) showSessions(p *person, status int, problems ...pages.Problem)
 	})
 }
 
-// refuseSession shows the page of the form again, with a problem.
-func (s *service) refuseSession(p *person, status int, text texts.Text) {
-	if _, all := p.listFrom(); all {
-		s.showSessions(p, status, pages.Problem{Text: text})
-		return
-	}
-	s.showMe(p, status, profileOf(p.User), pages.Problem{Text: text})
-}
-
 func (s *service) endOtherSessions(p *person) {
 	if err := s.people.EndOtherSessions(p.Ctx, p.User.ID, p.Token); err != nil {
 		s.WriteFailure(p.HTTP, "end sessions", err)
 		return
 	}
-	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticeSessionsEnded))
+	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeSessions, noticeSessionsEnded))
 }
 
 // endSession ends one session, and returns to the page of the form.
 func (s *service) endSession(p *person) {
-	back := pages.PathMe
-	if from, all := p.listFrom(); all {
-		back = pages.PathMeSessions + "?" + paramFrom + "=" + strconv.Itoa(from)
-	}
 	id := p.Field("session")
 	err := s.people.EndSession(p.Ctx, p.User.ID, id, p.Now)
 	switch {
 	case errors.Is(err, account.ErrNotFound):
-		s.refuseSession(p, fasthttp.StatusUnprocessableEntity, texts.Of("sessions.gone"))
+		s.showSessions(p, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: texts.Of("sessions.gone")})
 	case err != nil:
 		s.WriteFailure(p.HTTP, "end a session", err)
 	case id == p.Session.ID():
 		s.leave(p)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, back, noticeSessionEnded))
+		visit.Redirect(p.HTTP, toNotice(p.Visit, p.listed(pages.PathMeSessions), noticeSessionEnded))
 	}
 }
 

@@ -28,6 +28,8 @@ var (
 	deviceCode    = parse("devicecode.html")
 	device        = parse("device.html")
 	me            = parse("me.html")
+	meProfile     = parse("meprofile.html")
+	meData        = parse("medata.html")
 	mePassword    = parse("mepassword.html")
 	mePhoneSignIn = parse("mephonesignin.html")
 	meAddress     = parse("meaddress.html")

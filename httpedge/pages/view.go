@@ -95,6 +95,7 @@ func (v *View) functions() template.FuncMap {
 		"icon":     func() string { return pathOf(PathIcon, v.icon) },
 		"language": func() *texts.Language { return v.language },
 		"others":   func() []*texts.Language { return v.others },
+		"menu":     func() []menuItem { return menu },
 		// t writes a text, or that of a key with the names and values of its slots in turn.
 		"t": func(text any, slots ...any) template.HTML {
 			return v.language.HTML(textOf(text, slots), "")
