@@ -70,7 +70,11 @@ type Config struct {
 	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
-	Registration  bool // clients may register themselves (RFC 7591); optional
+	Registration  bool   // clients may register themselves (RFC 7591); optional
+	BaseURL       string // of commands that the page at / shows, without a trailing slash
+	// Home says what the page at / shows: identity, geo, both or off. Optional: "" = the services that
+	// there are.
+	Home string
 	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
 	Place func(netip.Addr) string
 

@@ -226,6 +226,9 @@ func (s *serviceSettings) Validate() error {
 	if s.Declare != "" && !slices.Contains(s.Roles, "identity") {
 		return refuse("declare", s.Declare, "needs the identity service: add identity to roles")
 	}
+	if err := s.Home.check(s); err != nil {
+		return err
+	}
 	if err := s.check(s.DatabaseURL, s.Roles); err != nil {
 		return err
 	}
@@ -384,7 +387,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		AdminClientCA: s.AdminClientCA, MetricsToken: string(s.MetricsToken),
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
-		Cluster: s.cluster(), Brand: s.brand(), Languages: languages,
+		Cluster: s.cluster(), Brand: s.brand(), Languages: languages, Home: string(s.Home),
 	}
 	if slices.Contains(s.Roles, "geo") {
 		c.Lookups = s.lookups()

@@ -87,6 +87,11 @@ var (
 	rosaProfile = pages.MeProfile{Account: rosa, FormToken: "token", Fields: profile}
 )
 
+// rows is a result of a lookup.
+var rows = []pages.HomeRow{{Name: texts.Of("home.ip"), Value: texts.Literal("2001:db8:85a3:8d3:1319:8a2e:370:7348")},
+	{Name: texts.Of("home.place"), Value: texts.Literal("Lübeck, Schleswig-Holstein, Germany")}, {Name: texts.Of("home.as"), Value: texts.Literal("AS64500 Example Network GmbH & Co. KG")},
+	{Name: texts.Of("home.kind"), Value: texts.List([]texts.Text{texts.Of("home.mobile"), texts.Of("home.proxy"), texts.Of("home.hosting")})}}
+
 // apps returns n connected apps.
 func apps(n int) []pages.Connection {
 	var all []pages.Connection
@@ -240,6 +245,14 @@ var all = map[string]page{
 	"me_profile_hostile": pages.MeProfile{Account: rogue, FormToken: hostile, Fields: pages.Profile{Name: hostile, Username: hostile, Gender: hostile, Bio: hostile, PlaceOfBirth: hostile,
 		DateOfBirth: hostile, Address: hostile, ProfilePicture: hostile}, Problems: wrong, Notice: texts.Literal(hostile)},
 	"me_data": pages.MeData{Account: rosa},
+
+	"home":         pages.Home{SignIn: true},
+	"home_in":      pages.Home{SignIn: true, SignedIn: true},
+	"home_lookup":  pages.Home{Lookup: &pages.HomeLookup{Own: "81.2.69.142", OwnPlace: "London, United Kingdom"}},
+	"home_own":     pages.Home{SignIn: true, Lookup: &pages.HomeLookup{Own: "81.2.69.142", CanLookUpOwn: true}},
+	"home_result":  pages.Home{Lookup: &pages.HomeLookup{Own: "81.2.69.142", Query: "example.com", Curl: "curl 'https://id.example/api/lookup?q=example.com'", Rows: rows}},
+	"home_again":   pages.Home{Lookup: &pages.HomeLookup{Query: "10.0.0.1", Problems: pages.Problems{{Field: "q", Text: texts.Of("home.reserved")}}}},
+	"home_hostile": pages.Home{SignIn: true, Lookup: &pages.HomeLookup{Own: hostile, OwnPlace: hostile, Query: hostile, Curl: hostile, Problems: wrong, Rows: []pages.HomeRow{{Name: texts.Literal(hostile), Value: texts.Literal(hostile)}}}},
 
 	"me_apps":      pages.MeApps{Account: rosa, FormToken: "token", Connections: rosaApps, Step: 12},
 	"me_apps_many": pages.MeApps{Account: rosa, FormToken: "token", Connections: apps(12), From: 12, More: 16, Step: 12, Notice: texts.Of("apps.removed")},

@@ -38,6 +38,7 @@ var (
 	meSessions    = parse("mesessions.html")
 	meDelete      = parse("medelete.html")
 	meConfirm     = parse("meconfirm.html")
+	home          = parse("home.html")
 	link          = parse("link.html")
 	message       = parse("message.html")
 	formPost      = parse("formpost.html")

@@ -4,6 +4,7 @@ import "gatehouse/actors/people"
 
 // Paths of the pages, and of where browsers begin (interface document, section 4).
 const (
+	PathHome      = "/"
 	PathAuthorize = "/oauth/authorize"
 	PathLogin     = "/login"
 	PathAccounts  = "/accounts"
