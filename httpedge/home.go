@@ -73,7 +73,7 @@ func (s *Server) lookUpForPage(v *visit.Visit, page *pages.HomeLookup) int {
 	if own.IsValid() {
 		page.Own = own.String()
 		if _, fault := geo.AddrQuery(own); fault == nil {
-			page.OwnPlace = s.place(own)
+			page.OwnPlace = s.site.PlaceOf(own)
 			page.CanLookUpOwn = page.OwnPlace == ""
 		}
 	}
@@ -93,14 +93,6 @@ func (s *Server) lookUpForPage(v *visit.Visit, page *pages.HomeLookup) int {
 	endpoint.SetRetryAfter(&v.HTTP.Response.Header, &p)
 	page.Problems = pages.Problems{{Field: paramQuery, Text: lookupText(outcome.Err, &p)}}
 	return p.Status
-}
-
-// place returns the rough place of an address from local data; "" = it is not known.
-func (s *Server) place(addr netip.Addr) string {
-	if s.config.Place == nil {
-		return ""
-	}
-	return s.config.Place(addr)
 }
 
 // lookupText says why a lookup has no result.

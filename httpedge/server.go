@@ -154,7 +154,7 @@ func New(config Config) (*Server, error) {
 			Shares: sharesOf}}
 	s.view = pages.NewView(config.Brand, cmp.Or(config.Languages, texts.Default()))
 	site := visit.Config{People: config.People, Issuer: config.Issuer, View: s.view, Failures: s.failures,
-		Caller: s.clients.caller, ClientFailed: s.clientFailed}
+		Caller: s.clients.caller, Place: config.Place, ClientFailed: s.clientFailed}
 	if config.Tokens != nil {
 		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
 		s.origins = &clientOrigins{list: config.Tokens.SettledClients, failures: s.failures}

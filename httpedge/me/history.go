@@ -61,7 +61,10 @@ func (s *service) shownEvent(p *person, e audit.Event, names map[string]any) (
 		Count: e.Count, Time: texts.Moment(e.Time),
 		At: e.Time.UTC().Format(time.RFC3339)}
 	if e.Actor.Kind == audit.User { // where operators and servers are is not the person's business
-		shown.Place = e.From
+		shown.Place, shown.Near = e.From, s.placeOf(e.From)
+		if e.Browser != "" {
+			shown.Device = texts.Device(e.Browser)
+		}
 	}
 	return shown, nil
 }

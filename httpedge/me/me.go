@@ -3,6 +3,8 @@
 package me
 
 import (
+	"slices"
+
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
@@ -123,6 +125,11 @@ func (s *service) me(p *person) {
 		s.WriteFailure(p.HTTP, "read sessions", err)
 		return
 	}
+	latest, err := s.shownSessions(p, lastSignedIn(sessions))
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read sign-ins", err)
+		return
+	}
 	channels := s.people.Channels()
 	s.WritePage(p.HTTP, fasthttp.StatusOK, pages.Me{
 		Account: p.Account(), Email: p.User.Email, Phone: p.User.Phone,
@@ -131,10 +138,19 @@ func (s *service) me(p *person) {
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice: s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
-		Sessions:    p.shownSessions(sessions[:min(len(sessions), maxLatest)]),
+		Sessions:    latest,
 		AllSessions: len(sessions),
 		Accounts:    pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(),
 	})
+}
+
+// lastSignedIn returns the sessions with the last sign-ins, the newest first.
+func lastSignedIn(all []*account.Session) []*account.Session {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b *account.Session) int {
+		return b.SignedIn.Compare(a.SignedIn)
+	})
+	return all[:min(len(all), maxLatest)]
 }
 
 // sentMe reports whether the form token is valid for the pages of the account.

@@ -75,9 +75,9 @@ var (
 		{ClientID: "b", Name: "Bureau of Weights and Measures", Permissions: []texts.Text{basic.Text, full.Text}, Granted: december12},
 	}
 	rosaSessions = []pages.Session{
-		{ID: "1", Device: texts.Device("Firefox on Linux"), Since: may3, Seen: recently, Current: true},
-		{ID: "2", Device: texts.Device("Chrome on Android"), Since: may1, Seen: yesterday},
-		{ID: "3", Device: texts.Device(""), Since: december12, Seen: april20},
+		{ID: "1", Device: texts.Device("Firefox on Linux"), Since: texts.Moment(noon), At: "2026-05-03T12:04:00Z", Near: "London, United Kingdom", Seen: recently, Current: true},
+		{ID: "2", Device: texts.Device("Chrome on Android"), Since: texts.Moment(noon.AddDate(0, 0, -2)), At: "2026-05-01T12:04:00Z", Seen: yesterday},
+		{ID: "3", Device: texts.Device(""), Since: texts.Moment(noon.AddDate(0, -5, 9)), At: "2025-12-12T12:04:00Z", Seen: april20},
 	}
 	rosaMe = pages.Me{
 		Account: rosa, Email: "rosa@example.com", Phone: "+4915112345678",
@@ -222,11 +222,11 @@ var all = map[string]page{
 	"me_long": func() pages.Me {
 		me := rosaMe
 		me.Account, me.Email = long, long.Address
-		me.Sessions = []pages.Session{{ID: "1", Device: texts.Literal(long.Name), Since: may3, Seen: recently, Current: true}, {ID: "2", Device: texts.Literal(long.Name), Since: may3, Seen: recently}}
+		me.Sessions = []pages.Session{{ID: "1", Device: texts.Literal(long.Name), Since: texts.Moment(noon), At: "2026-05-03T12:04:00Z", Seen: recently, Current: true}, {ID: "2", Device: texts.Literal(long.Name), Since: texts.Moment(noon), At: "2026-05-03T12:04:00Z", Seen: recently}}
 		return me
 	}(),
 	"me_hostile": pages.Me{Account: rogue, Email: hostile, Phone: hostile, Notice: texts.Literal(hostile),
-		Sessions: []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), Seen: texts.Literal(hostile)}}},
+		Sessions: []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), At: hostile, Near: hostile, Seen: texts.Literal(hostile)}}},
 
 	"me_profile": rosaProfile,
 	"me_profile_saved": func() pages.MeProfile {
@@ -267,16 +267,16 @@ var all = map[string]page{
 	"me_sessions_again": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaSessions, Step: 12,
 		Problems: []pages.Problem{{Text: texts.Of("sessions.gone")}}},
 	"me_sessions_hostile": pages.MeSessions{Account: rogue, FormToken: hostile, Notice: texts.Literal(hostile), Problems: wrong, More: 1, Step: 12,
-		Sessions: []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), Seen: texts.Literal(hostile)}}},
+		Sessions: []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), At: hostile, Near: hostile, Seen: texts.Literal(hostile)}}},
 	"me_history": pages.MeHistory{Account: rosa, Later: true, More: true, Events: []pages.HistoryEvent{
-		{Number: 71, Time: texts.Moment(noon), At: "2026-05-03T12:04:59Z", Text: texts.Of("history.in_new_browser", "what", texts.Of("history.by_password")), Count: 1, Place: "192.0.2.0/24"},
+		{Number: 71, Time: texts.Moment(noon), At: "2026-05-03T12:04:59Z", Text: texts.Of("history.in_new_browser", "what", texts.Of("history.by_password")), Count: 1, Device: texts.Device("Chrome on Linux"), Near: "London, United Kingdom", Place: "192.0.2.0/24"},
 		{Number: 64, Time: texts.Moment(noon), At: "2026-05-03T12:01:07Z", Text: texts.Of("history.wrong_password"), Count: 12, Place: "2001:db8:1::/48"},
 		{Number: 9, Time: texts.Moment(noon.AddDate(0, -5, 9)), At: "2025-12-12T08:30:00Z", Text: texts.Of("history.you_consent", "app", "Atlas", "permissions", basic.Text), Count: 1},
 	}},
 	"me_history_none": pages.MeHistory{Account: kofi},
 	"me_history_end":  pages.MeHistory{Account: kofi, Later: true},
 	"me_history_hostile": pages.MeHistory{Account: rogue, Events: []pages.HistoryEvent{
-		{Number: 1, Time: texts.Literal(hostile), At: hostile, Text: texts.Literal(hostile), Count: 2, Place: hostile}}},
+		{Number: 1, Time: texts.Literal(hostile), At: hostile, Text: texts.Literal(hostile), Count: 2, Device: texts.Literal(hostile), Near: hostile, Place: hostile}}},
 
 	"me_password": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token"},
 	"me_password_again": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{

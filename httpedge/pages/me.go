@@ -82,7 +82,9 @@ func (c Connection) Site() *Site { return siteOf(c.URI) }
 type Session struct {
 	ID      string     // value of the field session
 	Device  texts.Text // browser and system in a few words
-	Since   texts.Text // a day, such as "3 May 2026"
+	Since   texts.Text // when the person signed in, such as "3 May 2026, 12:04 UTC"
+	At      string     // the same by RFC 3339
+	Near    string     // where that was, such as "London, United Kingdom"; "" = unknown
 	Seen    texts.Text // when it was last used, such as "a day ago"
 	Current bool       // it is this browser's
 }
