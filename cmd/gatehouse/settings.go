@@ -232,6 +232,9 @@ func (s *serviceSettings) Validate() error {
 	if s.Declare != "" && !slices.Contains(s.Roles, "identity") {
 		return refuse("declare", s.Declare, "needs the identity service: add identity to roles")
 	}
+	if err := s.Home.check(s); err != nil {
+		return err
+	}
 	if err := s.check(s.DatabaseURL, s.Roles); err != nil {
 		return err
 	}
@@ -397,7 +400,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
 		Traces:  otlp.Config{Endpoint: string(s.OTLPEndpoint), Headers: headers, Ratio: s.TraceRatio},
-		Cluster: s.cluster(), Brand: s.brand(), Languages: languages,
+		Cluster: s.cluster(), Brand: s.brand(), Languages: languages, Home: string(s.Home),
 	}
 	if slices.Contains(s.Roles, "geo") {
 		c.Lookups = s.lookups()

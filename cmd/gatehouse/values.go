@@ -47,7 +47,7 @@ func settingTypes() []kong.Option {
 		settingType(parseAuditAction), settingType(parseSince),
 		settingType(parseServiceName), settingType(parseLogoFile), settingType(parseMailLogoFile),
 		settingType(parseAccentColor), settingType(parseSupportLink), settingType(parsePageLink),
-		settingType(parseLanguageTag), settingType(parseLanguageDir),
+		settingType(parseLanguageTag), settingType(parseHomePage), settingType(parseLanguageDir),
 		settingType(parsePeerAddress), settingType(parseNodeName), settingType(parseEgressLabel),
 	}
 }

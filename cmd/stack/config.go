@@ -52,6 +52,9 @@ type Config struct {
 	// the public listener.
 	Issuer string
 	Brand  brand.Brand // what people see; Name and Host are set by Start if missing
+	// Home is what the page at / shows: identity, geo, both or off. Optional: "" = the services that
+	// there are.
+	Home string
 	// Languages are those of pages and messages; optional: nil = texts.Default.
 	Languages *texts.Set
 	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may.

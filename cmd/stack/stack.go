@@ -136,7 +136,8 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	edge := httpedge.Config{
-		Brand: s.brand(), Languages: s.config.languages(), Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
+		Brand: s.brand(), Languages: s.config.languages(), Home: config.Home,
+		BaseURL: cmp.Or(config.Issuer, s.defaultIssuer()), Place: s.placeOf, Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
 		Log: s.Log, Metrics: s.Metrics, Tracer: s.tracer,
 		Compat:          config.Compat,
 		TrustedProxies:  config.TrustedProxies,
@@ -149,15 +150,12 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		AdminClientCA: config.AdminClientCA, MetricsToken: config.MetricsToken,
 	}
 	if config.Identity != nil {
-		edge.Issuer = config.Issuer
-		if edge.Issuer == "" {
-			edge.Issuer = s.defaultIssuer()
-		}
+		edge.Issuer = edge.BaseURL
 		if err := s.startIdentity(ctx, edge.Issuer); err != nil {
 			return nil, err
 		}
 		edge.Tokens, edge.People, edge.Audit = s.Tokens, s.People, s.Store
-		edge.DefaultScopes, edge.Place = config.Identity.DefaultScopes, s.place
+		edge.DefaultScopes = config.Identity.DefaultScopes
 		edge.Registration = s.Tokens.TakesRegistrations()
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
 	}
@@ -318,10 +316,28 @@ func baseURL(ln net.Listener, tls bool) string {
 	return "http://" + at.String()
 }
 
-// brand returns what people see, with the name and the host that it has without settings.
 // languages returns the languages of pages and messages.
 func (c *Config) languages() *texts.Set { return cmp.Or(c.Languages, texts.Default()) }
 
+// placeOf returns the rough place of an address from database files or cached lookups; "" = neither
+// has it.
+func (s *Stack) placeOf(addr netip.Addr) string {
+	if s.place != nil {
+		if place := s.place(addr); place != "" {
+			return place
+		}
+	}
+	if s.Lookups == nil {
+		return ""
+	}
+	known, ok := s.Lookups.Known(addr, time.Now())
+	if !ok {
+		return ""
+	}
+	return known.Place()
+}
+
+// brand returns what people see, with the name and the host that it has without settings.
 func (s *Stack) brand() brand.Brand {
 	return s.config.Brand.Of(cmp.Or(s.config.Issuer, s.defaultIssuer()))
 }

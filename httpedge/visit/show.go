@@ -108,7 +108,8 @@ func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirec
 }
 
 func (s *Site) sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
-	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; img-src 'self'; ", redirectURI)
+	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; script-src "+pages.ScriptSource+
+		"; img-src 'self'; ", redirectURI)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
 	ctx.Response.Header.Set(fasthttp.HeaderContentLanguage, s.viewOf(ctx).Language().Tag)
