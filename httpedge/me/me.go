@@ -53,6 +53,7 @@ func Endpoints(
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
 	all = append(all, s.proofEndpoints(show)...)
+	all = append(all, s.passkeyEndpoints(show)...)
 	return append(all, endpoint.Endpoint{
 		Pattern: pages.PathMeHistory, Methods: show, Handle: s.personal(s.history),
 		Format: endpoint.Page,
@@ -143,6 +144,7 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		Email: p.User.Email, Phone: p.User.Phone,
 		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
 		HasPassword: p.hasPassword(),
+		HasPasskeys: s.people.PasskeyDomain() != "", Passkeys: len(p.User.Credentials.Passkeys),
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice:     s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
