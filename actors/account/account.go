@@ -126,10 +126,10 @@ type Store interface {
 	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
-	// UseCredential replaces the Credentials of a user who has used one of them, such as a step of the
-	// authenticator app. It keeps Updated, and returns ErrNotFound or ErrConflict as UpdateUser does:
-	// so each use counts once in all processes.
-	UseCredential(ctx context.Context, u *User) error
+	// UseCredential replaces the Credentials, but for the Handle, of a user who has used one of them,
+	// such as a step of the authenticator app, and sends the notices. It keeps Updated, and returns
+	// ErrNotFound or ErrConflict as UpdateUser does: so each use counts once in all processes.
+	UseCredential(ctx context.Context, u *User, notices ...Notice) error
 	// SetLanguage sets the Language of a user, if there is one.
 	SetLanguage(ctx context.Context, userID int64, tag string) error
 	// DeleteUser deletes the user with all sessions, consents, challenges, links, codes and refresh
@@ -176,6 +176,7 @@ type Store interface {
 	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error
 
+	PasskeyStore
 	NoticeStore
 	LogoutStore
 	ChallengeStore

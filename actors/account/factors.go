@@ -15,8 +15,11 @@ const (
 // value is none.
 type Credentials struct {
 	// Handle is the user handle of WebAuthn: 32 random bytes, unique; nil = there was no passkey yet.
-	Handle        []byte         `json:"handle,omitempty"`
-	Passkeys      []Passkey      `json:"passkeys,omitempty"`
+	Handle   []byte    `json:"handle,omitempty"`
+	Passkeys []Passkey `json:"passkeys,omitempty"`
+	// PasskeyOffered is when the person was last offered to add a passkey; zero = never.
+	PasskeyOffered time.Time `json:"passkey_offered,omitzero"`
+
 	Authenticator *Authenticator `json:"authenticator,omitempty"`
 	RecoveryCodes [][]byte       `json:"recovery_codes,omitempty"` // SHA-256 of each unused one
 	Connections   []Connection   `json:"connections,omitempty"`
@@ -55,7 +58,7 @@ type Connection struct {
 
 // Way returns the way in that a passkey is.
 func (p *Passkey) Way() Way {
-	return Way("passkey " + base64.RawURLEncoding.EncodeToString(p.ID))
+	return Way(passkeyPrefix + base64.RawURLEncoding.EncodeToString(p.ID))
 }
 
 // Way returns the way in that a connection is.

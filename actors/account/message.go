@@ -82,6 +82,9 @@ const (
 	PhoneSignInEnded   Kind = "phone_sign_in_ended"
 	ChangeUndone       Kind = "change_undone"
 	NewBrowser         Kind = "new_browser" // a sign-in from a browser that is not known
+	PasskeyAdded       Kind = "passkey_added"
+	PasskeyRemoved     Kind = "passkey_removed"
+	PasskeyRefused     Kind = "passkey_refused" // its counter has fallen back
 	AccountDeleted     Kind = "account_deleted"
 )
 
@@ -89,7 +92,7 @@ const (
 var Notices = []Kind{
 	AddressLeft, PasswordChanged, PasswordSet, PasswordRecovered, EmailAdded, EmailChanged,
 	EmailRemoved, PhoneAdded, PhoneChanged, PhoneRemoved, PhoneSignInAllowed, PhoneSignInEnded,
-	ChangeUndone, NewBrowser, AccountDeleted,
+	ChangeUndone, NewBrowser, AccountDeleted, PasskeyAdded, PasskeyRemoved, PasskeyRefused,
 }
 
 // HasCode reports whether messages of the kind carry a code.

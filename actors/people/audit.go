@@ -71,6 +71,12 @@ func ofChange(ctx context.Context, old, u *account.User, a authority) context.Co
 		}
 		ctx = ofUser(ctx, action, u.ID)
 	}
+	if lacksPasskey(old, u) {
+		ctx = ofUser(ctx, audit.PasskeyAdded, u.ID)
+	}
+	if lacksPasskey(u, old) {
+		ctx = ofUser(ctx, audit.PasskeyRemoved, u.ID)
+	}
 	ctx = ofMembers(ctx, audit.AddressChanged, u.ID, addresses)
 	return ofMembers(ctx, audit.AccountChanged, u.ID, differing([]member{
 		{"name", old.Name, u.Name}, {"username", old.Username, u.Username},

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,6 +122,23 @@ var credentials = []credential{
 		notice: account.PhoneSignInEnded, since: phoneSignInSince,
 		differs: func(old, u *account.User) bool { return old.PhoneSignIn && !u.PhoneSignIn },
 	},
+	{
+		name: "passkey added", ends: endsNothing, notice: account.PasskeyAdded,
+		differs: func(old, u *account.User) bool { return lacksPasskey(old, u) },
+	},
+	{
+		name: "passkey removed", ends: endsSessions, notice: account.PasskeyRemoved,
+		differs: func(old, u *account.User) bool { return lacksPasskey(u, old) },
+	},
+}
+
+// lacksPasskey reports whether other has a passkey that u has not.
+func lacksPasskey(u, other *account.User) bool {
+	return slices.ContainsFunc(other.Credentials.Passkeys, func(key account.Passkey) bool {
+		i := u.Credentials.Passkey(key.ID)
+		return i < 0 || !bytes.Equal(u.Credentials.Passkeys[i].PublicKey, key.PublicKey) ||
+			u.Credentials.Passkeys[i].SignsIn != key.SignsIn
+	})
 }
 
 func emailOf(u *account.User) string { return u.Email }
@@ -212,7 +230,9 @@ func (s *Service) checkAuthority(a authority, u *account.User, now time.Time) er
 }
 
 // asks reports whether the service can ask for a way in.
-func (s *Service) asks(w account.Way) bool { return w == account.PasswordWay || s.sends(w) }
+func (s *Service) asks(w account.Way) bool {
+	return w == account.PasswordWay || w.IsPasskey() && s.config.PasskeyDomain != "" || s.sends(w)
+}
 
 // sends reports whether the service can send codes to a way in.
 func (s *Service) sends(w account.Way) bool {

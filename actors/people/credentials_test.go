@@ -19,6 +19,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/people"
+	"gatehouse/actors/people/passkeytest"
 	"gatehouse/actors/token"
 )
 
@@ -148,6 +149,32 @@ var credentialRows = map[string]credentialRow{
 			annMail: account.PhoneSignInEnded, annPhone: account.PhoneSignInEnded,
 		},
 	},
+	"passkey added": {
+		has: byBoth, wants: audit.PasskeyAdded,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			key := passkeytest.New(f.t, passkeyIssuer)
+			n := people.NewPasskey{Handle: people.NewHandle(u), Name: "Key",
+				PasskeyAnswer: people.PasskeyAnswer{Challenge: make([]byte, 32), Made: f.now}}
+			n.Response = key.Create(f.t, f.NewPasskeyOptions(u, "Atlas", n.Challenge, n.Handle, false))
+			_, err := f.AddPasskey(f.ctx, u, p, n, f.now)
+			return err
+		},
+		notices: map[string]account.Kind{
+			annMail: account.PasskeyAdded, annPhone: account.PasskeyAdded,
+		},
+	},
+	"passkey removed": {
+		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
+			Credentials: account.Credentials{Handle: make([]byte, 32),
+				Passkeys: []account.Passkey{{ID: []byte("key"), Name: "Key", SignsIn: true}}}},
+		wants: audit.PasskeyRemoved, ends: true,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			return f.RemovePasskey(f.ctx, u, p, []byte("key"), f.now)
+		},
+		notices: map[string]account.Kind{
+			annMail: account.PasskeyRemoved, annPhone: account.PasskeyRemoved,
+		},
+	},
 }
 
 // TestEachChangeOfCredentials walks the table with two processes. Each change is refused without a
@@ -268,6 +295,7 @@ func (f *codeFixture) another(t *testing.T) *codeFixture {
 	other := *f
 	other.services = startServices(t, openStore(t, f.url), func(c *people.Config, _ *token.Config) {
 		c.Messenger, c.Channels = f.messages, account.Channels{SMS: true, Email: true}
+		c.Issuer, c.PasskeyDomain = passkeyIssuer, "example.com"
 	})
 	t.Cleanup(func() { other.close(t) })
 	return &other
@@ -276,7 +304,7 @@ func (f *codeFixture) another(t *testing.T) *codeFixture {
 // newUser creates Ann, with a password if its hash is not empty.
 func (f *codeFixture) newUser(t *testing.T, has account.User) *account.User {
 	t.Helper()
-	f.ctx = t.Context()
+	f.ctx, f.t = t.Context(), t
 	has.Name, has.Created, has.Updated = "Ann", f.now, f.now
 	if has.PasswordHash != "" {
 		has.PasswordHash = f.hasher.Hash(password)
@@ -336,7 +364,7 @@ func (f *codeFixture) wantNotices(t *testing.T, want map[string]account.Kind) {
 			t.Errorf("got two notices to %s", n.To)
 		}
 		got[n.To] = n.Kind
-		if m := f.Message(&n); !strings.HasPrefix(m.Link, "/link?token=") {
+		if m := f.Message(&n); !strings.HasPrefix(m.Link, passkeyIssuer+"/link?token=") {
 			t.Errorf("got %+v, want a link", m)
 		}
 	}

@@ -79,6 +79,9 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 	if !u.IsSettled(account.PhoneWay, l.Made) {
 		u.Phone, u.PhoneSince = "", time.Time{}
 	}
+	u.Credentials.RemovePasskeys(func(key *account.Passkey) bool {
+		return l.Made.Sub(key.Created) < account.WayAge
+	})
 	if l.Made.Sub(u.PhoneSignInSince) < account.WayAge {
 		u.PhoneSignIn, u.PhoneSignInSince = false, time.Time{}
 	}

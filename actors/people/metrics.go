@@ -14,7 +14,8 @@ const (
 	byPhone        = "phone"        // a code sent to a phone number
 	byRegistration = "registration" // the code of a registration
 	byReset        = "reset"        // the code of a password reset
-	byOperator     = "operator"     // an operator created the account; in the audit trail only
+	byPasskey      = "passkey"
+	byOperator     = "operator" // an operator created the account; in the audit trail only
 )
 
 // Results of a message to a person, as values of the label result.
@@ -59,7 +60,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	const results = "result: ok, wrong, expired, throttled, refused or failed."
 	m := &metrics{
 		signIns: vector("gatehouse_sign_ins_total",
-			"Attempts to sign in by means (password, phone, registration, reset) and "+results,
+			"Attempts to sign in by means (password, passkey, phone, registration, reset) and "+results,
 			"by", "result"),
 		registrations: vector("gatehouse_registrations_total",
 			"Accounts that people have made, by channel.", "channel"),
@@ -86,7 +87,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, lane := range laneNames {
 		m.hashSeconds.WithLabelValues(lane)
 	}
-	for _, by := range []string{byPassword, byPhone, byRegistration, byReset} {
+	for _, by := range []string{byPassword, byPasskey, byPhone, byRegistration, byReset} {
 		m.signIns.WithLabelValues(by, resultOf(nil))
 	}
 	for _, purpose := range []account.Purpose{
@@ -153,14 +154,16 @@ func resultOf(err error) string {
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.Is(err, ErrWrongCredentials), errors.Is(err, ErrWrongCode):
+	case errors.Is(err, ErrWrongCredentials), errors.Is(err, ErrWrongCode),
+		errors.Is(err, ErrPasskeyWrong), errors.Is(err, ErrPasskeyUnknown):
 		return "wrong"
-	case errors.Is(err, ErrCodeExpired):
+	case errors.Is(err, ErrCodeExpired), errors.Is(err, ErrPasskeyExpired):
 		return "expired"
 	case errors.As(err, &throttled):
 		return "throttled"
 	case errors.As(err, &field), errors.As(err, &fields),
 		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled),
+		errors.Is(err, ErrPasskeyRefused),
 		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded), errors.As(err, &stepUp):
 		return "refused"
 	}

@@ -46,8 +46,11 @@ type Config struct {
 	HashSlots  int                // hashes at once; 0 = one a core
 	Trail      Trail              // gets the failed sign-ins; nil = no trail
 	Issuer     string             // base URL for links in messages, without a slash at the end
-	Logger     *slog.Logger
-	Metrics    prometheus.Registerer
+	// PasskeyDomain is the relying party ID of passkeys, as of account.PasskeyDomain; "" = there are no
+	// passkeys. It needs Issuer.
+	PasskeyDomain string
+	Logger        *slog.Logger
+	Metrics       prometheus.Registerer
 
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
@@ -110,6 +113,7 @@ const limitedCallers = 10_000
 // Service is the service for people. Its methods may be called by many goroutines.
 type Service struct {
 	config         Config
+	origin         string // of the pages, for passkeys
 	metrics        *metrics
 	hasher         *hashScheduler
 	guesses        ratelimit.Limiter[guesser]
@@ -132,6 +136,7 @@ func New(config Config) (*Service, error) {
 	}
 	s := &Service{
 		config:  config,
+		origin:  originOf(config.Issuer),
 		metrics: metrics,
 		hasher:  newHashScheduler(config.Hasher, config.HashSlots),
 		guesses: ratelimit.SharePacer(config.Nodes, "guesses",

@@ -191,6 +191,9 @@ func (s *Service) beginSession(
 		Expires: s.sessionExpiry(now, now), Device: e.device, Way: e.way,
 		AMR: amrOf[e.way],
 	}
+	if e.way.IsPasskey() {
+		session.AMR = passkeyAMR
+	}
 	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,
 		s.noticesOfSignIn(ctx, u, e, now)...)
 	if err := s.tokensEnded("create session", tokens, err); err != nil {
@@ -198,7 +201,7 @@ func (s *Service) beginSession(
 	}
 	current, err = s.config.Store.User(ctx, u.ID)
 	if err == nil && s.stillSignsIn(u, current, account.PasswordWay) &&
-		s.stillSignsIn(u, current, account.PhoneWay) {
+		s.stillSignsIn(u, current, account.PhoneWay) && s.stillSignsIn(u, current, e.way) {
 		return in, current, nil
 	}
 	if end := s.endSession(ctx, session); end != nil {
@@ -213,7 +216,13 @@ func (s *Service) beginSession(
 // stillSignsIn reports whether a person who has signed in to u by a way in could do the same to
 // current, which is u after changes; nil = u is deleted.
 func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
-	if current == nil || current.Epoch != u.Epoch || current.PasswordHash != u.PasswordHash {
+	if current == nil || current.Epoch != u.Epoch {
+		return false
+	}
+	if by.IsPasskey() {
+		return slices.Contains(current.Ways(), by)
+	}
+	if current.PasswordHash != u.PasswordHash {
 		return false
 	}
 	if by != account.PhoneWay {
@@ -229,7 +238,7 @@ func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
 func (s *Service) noticesOfSignIn(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) []account.Notice {
-	if e.known || e.means != byPassword && e.means != byPhone {
+	if e.known || e.means != byPassword && e.means != byPhone && e.means != byPasskey {
 		return nil
 	}
 	told := *u

@@ -99,6 +99,7 @@ type identitySettings struct {
 	MessengerSecretFile    secretFile      `name:"messenger-secret-file" variable:"GATEHOUSE_MESSENGER_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
 	MessengerFrom          mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
 	PhoneReplacesPassword  choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
+	PasskeyDomain          hostName        `name:"passkey-domain" variable:"GATEHOUSE_PASSKEY_DOMAIN" group:"identity" placeholder:"HOST" help:"Domain that passkeys are for: the host of the base URL, or a parent of it that can be registered (default: that host; an IP address has no passkeys)."`
 	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
 	SMSPerHour             int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
 	SMSPerCountry          int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
@@ -479,6 +480,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",
+		PasskeyDomain:         string(s.PasskeyDomain),
 		SMSCountries:          s.SMSCountries,
 		SMSPerHour:            s.SMSPerHour, SMSPerCountry: s.SMSPerCountry,
 	}

@@ -42,6 +42,9 @@ type Config struct {
 	CompatListen string
 	Compat       []string
 	Public       net.Listener // optional: serves in place of Listen; Close closes it
+	// Localhost makes a public address on 127.0.0.1 serve [::1] as well, if the machine has it. The
+	// URL and the default of Issuer then name localhost: browsers have no passkeys for addresses.
+	Localhost bool
 
 	Lookups  *Lookups  // nil = the service offers no lookups; at least one of the two is required
 	Identity *Identity // nil = the service offers no accounts and tokens
@@ -154,6 +157,9 @@ type Identity struct {
 	SigningKeyAge time.Duration
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
+	// PasskeyDomain is the relying party ID of passkeys; optional: "" = the host of the issuer, if
+	// browsers have passkeys there.
+	PasskeyDomain string
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; optional:
 	// nil = all.
 	SMSCountries []string

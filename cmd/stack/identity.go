@@ -64,8 +64,13 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		s.stopWithin(s.Tokens.Stop, "token requests were cut off")
 		return nil
 	})
+	passkeys, err := account.PasskeyDomain(issuer, c.PasskeyDomain)
+	if err != nil {
+		return wrong("Identity.PasskeyDomain", err)
+	}
 	users := people.Config{
-		Store: tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL, SessionMax: c.SessionMax,
+		PasskeyDomain: passkeys,
+		Store:         tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL, SessionMax: c.SessionMax,
 		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
 		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
 		Issuer: issuer,

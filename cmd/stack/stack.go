@@ -264,12 +264,18 @@ func (s *Stack) bind() (err error) {
 			return wrong("Listen", err)
 		}
 	}
+	if s.config.Localhost = s.config.Localhost && isLoopback4(s.public); s.config.Localhost {
+		s.public = onLocalhost(s.public)
+	}
 	s.onStop(func() error { return closeListener(s.public) })
 	if s.admin, err = httpedge.Listen(s.config.AdminListen); err != nil {
 		return wrong("AdminListen", err)
 	}
 	s.onStop(func() error { return closeListener(s.admin) })
 	s.Listen, s.URL = address(s.public), baseURL(s.public, s.config.CertFile != "")
+	if s.config.Localhost {
+		s.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	}
 	s.AdminListen, s.AdminURL = address(s.admin), baseURL(s.admin, s.config.AdminCertFile != "")
 	if s.config.CompatListen == "" {
 		return nil

@@ -187,6 +187,18 @@ func signInProblem(err error) (Problem, bool) {
 		p.Message = "This is not the code that we sent. Check it and try again."
 	case errors.Is(err, people.ErrCodeExpired):
 		p.Message = "This code is no longer valid: it has expired, was used or was tried too often. Ask for a new one."
+	case errors.Is(err, people.ErrPasskeyWrong):
+		p.Message = "This passkey could not be checked. Try again, or sign in another way."
+	case errors.Is(err, people.ErrPasskeyUnknown):
+		p.Message = "No account here has this passkey. Perhaps it was removed."
+	case errors.Is(err, people.ErrPasskeyExpired):
+		p.Message = "This took too long, or was sent twice. Try again."
+	case errors.Is(err, people.ErrPasskeyRefused):
+		p.Message = "This passkey may be a copy, so it was refused. Sign in another way."
+	case errors.Is(err, people.ErrPasskeyTaken):
+		p.Message = "Your account has this passkey already."
+	case errors.Is(err, people.ErrManyPasskeys):
+		p.Message = "Your account has 20 passkeys. Remove one before you add another."
 	case errors.Is(err, people.ErrNoAccount):
 		p.Message = "There is no account with this address. Perhaps you registered with another one."
 	case errors.Is(err, people.ErrPasswordNeeded):

@@ -106,7 +106,8 @@ var eventKeys = map[audit.Action]string{
 	audit.AccountEnabled: "enabled", audit.AccountDeleted: "deleted",
 	audit.PasswordChanged: "password", audit.PasswordReset: "reset",
 	audit.ConsentWithdrawn: "withdrawn", audit.DeviceAllowed: "device_allowed",
-	audit.DeviceDenied: "device_denied",
+	audit.DeviceDenied: "device_denied", audit.PasskeyAdded: "passkey_added",
+	audit.PasskeyRemoved: "passkey_removed",
 }
 
 // sentenceOf returns what happened to an account. app is the name of the client that it is about;
@@ -165,6 +166,8 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 			return texts.Of("history.reused", "app", app)
 		}
 		return texts.Of("history.reused_unknown")
+	case audit.PasskeyRefused:
+		return texts.Of("history.passkey_refused")
 	case audit.BudgetReached:
 		if slices.Contains(e.Details, "passwords") {
 			return texts.Of("history.many_passwords")
@@ -187,6 +190,8 @@ func signInText(e *audit.Event, app any) texts.Text {
 		key = "kept_out"
 	case has("password"):
 		key = "by_password"
+	case has("passkey"):
+		key = "by_passkey"
 	case has("phone"):
 		key = "by_phone"
 	case has("registration"):

@@ -58,6 +58,7 @@ func Endpoints(
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
 	all = append(all, s.proofEndpoints(show)...)
+	all = append(all, s.passkeyEndpoints(show)...)
 	return append(all, endpoint.Endpoint{
 		Pattern: pages.PathMeDataFile, Methods: show[:2], Handle: s.personal(s.data),
 		Format: endpoint.Page,
@@ -135,6 +136,7 @@ func (s *service) me(p *person) {
 		Account: p.Account(), Email: p.User.Email, Phone: p.User.Phone,
 		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
 		HasPassword: p.hasPassword(),
+		HasPasskeys: s.people.PasskeyDomain() != "", Passkeys: len(p.User.Credentials.Passkeys),
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice: s.choosesPhoneSignIn(p) && channels.Has(account.SMS),

@@ -25,6 +25,9 @@ const (
 	noticePasswordOnly
 	noticeEmailRemoved
 	noticePhoneRemoved
+	noticePasskeyAdded
+	noticePasskeyRenamed
+	noticePasskeyRemoved
 )
 
 var noticeKeys = map[notice]string{
@@ -33,7 +36,8 @@ var noticeKeys = map[notice]string{
 	noticeAppRemoved: "apps.removed", noticeSessionEnded: "sessions.ended",
 	noticeSessionsEnded: "sessions.others_ended", noticePhoneSignIn: "phonesignin.allowed",
 	noticeEmailRemoved: "address.email_removed", noticePhoneRemoved: "address.phone_removed",
-	noticePasswordOnly: "phonesignin.ended",
+	noticePasswordOnly: "phonesignin.ended", noticePasskeyAdded: "passkey.added",
+	noticePasskeyRenamed: "passkey.renamed", noticePasskeyRemoved: "passkey.removed",
 }
 
 const (

@@ -2,6 +2,7 @@ package me
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -30,9 +31,11 @@ func (s *service) needs(p *person) people.Need {
 }
 
 // fresh reports whether the form of a change of credentials can be shown. If not, it asks for the
-// proof that is missing.
+// proof that is missing. Who has signed in by a passkey is asked for that before the password.
 func (s *service) fresh(p *person) bool {
-	if s.needs(p) == people.NeedsCode {
+	needs := s.needs(p)
+	if needs == people.NeedsCode ||
+		needs == people.NeedsPassword && !p.HTTP.IsPost() && p.Session.Way.IsPasskey() {
 		s.askProof(p)
 		return false
 	}
@@ -46,13 +49,19 @@ const paramFor = "for"
 var proofPages = map[string]string{
 	"email": pages.PathMeEmail, "phone": pages.PathMePhone, "password": pages.PathMePassword,
 	"phone-sign-in": pages.PathMePhoneSignIn, "delete": pages.PathMeDelete,
+	"passkeys": pages.PathMePasskeys, "passkeys-add": pages.PathMePasskeyAdd,
+	"passkeys-add-key": pages.PathMePasskeyAdd + "?kind=key",
 }
 
 // askProof sends the browser to the page that sends a code, and from there back to the page of this
 // request.
 func (s *service) askProof(p *person) {
 	for name, path := range proofPages {
-		if at := string(p.HTTP.Path()); at == path || at == path+"/verify" {
+		at := string(p.HTTP.Path())
+		if query := string(p.HTTP.QueryArgs().Peek("kind")); query != "" {
+			at += "?kind=" + query
+		}
+		if at == path || at == path+"/verify" {
 			visit.Redirect(p.HTTP, pages.PathMeConfirm+"?"+paramFor+"="+name)
 			return
 		}
@@ -67,7 +76,7 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 		handle func(p *person, next string, f *visit.CodeFlow)
 	}{
 		{pages.PathMeConfirm, s.confirm}, {pages.PathMeConfirmVerify, s.verifyProof},
-		{pages.PathMeConfirmResend, s.resendProof},
+		{pages.PathMeConfirmResend, s.resendProof}, {pages.PathMeConfirmPasskey, s.confirmPasskey},
 	} {
 		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
 			Format: endpoint.Page, Handle: s.Replay(s.personal(func(p *person) {
@@ -96,31 +105,54 @@ func (s *service) proofFlow(name string) *visit.CodeFlow {
 	}
 }
 
-// confirm shows the channels that a code can be sent to, and sends one.
-func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
-	channels := s.people.ProofChannels(p.User, p.Now)
-	form := p.bound(f.Start)
-	show := func(status int, problems ...pages.Problem) {
-		page := pages.MeConfirm{Account: p.Account(), Action: f.Start,
-			FormToken: form.NewFormToken(p.Now), Problems: problems}
-		for _, c := range channels {
+// showConfirm shows the ways to prove who the person is: a passkey, the password, or else the channels
+// that a code can be sent to.
+func (s *service) showConfirm(
+	p *person, f *visit.CodeFlow, status int, problems ...pages.Problem,
+) {
+	page := pages.MeConfirm{Account: p.Account(), Action: f.Start,
+		Password:  s.people.Needs(p.User, p.Session, false, p.Now) == people.NeedsPassword,
+		Passkey:   s.proofPasskey(p, string(p.HTTP.QueryArgs().Peek(paramFor))),
+		FormToken: p.bound(f.Start).NewFormToken(p.Now), Problems: problems}
+	if !page.Password {
+		for _, c := range s.people.ProofChannels(p.User, p.Now) {
 			address := p.User.Email
 			if c == account.SMS {
 				address = p.User.Phone
 			}
 			page.Choices = append(page.Choices, pages.Choice{Channel: string(c), Address: address})
 		}
-		s.WritePage(p.HTTP, status, page)
 	}
+	s.WritePage(p.HTTP, status, page)
+}
+
+// confirm shows the ways to prove who the person is, and checks the password or sends a code.
+func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
+	show := func(status int, problems ...pages.Problem) { s.showConfirm(p, f, status, problems...) }
+	needs := s.people.Needs(p.User, p.Session, false, p.Now)
+	hasForm := needs == people.NeedsPassword && !asksItself(next)
+	hasPasskey := s.proofPasskey(p, "").Action != ""
 	switch {
-	case len(channels) == 0:
+	case needs == people.NeedsCode && len(s.people.ProofChannels(p.User, p.Now)) == 0 && !hasPasskey:
 		visit.Redirect(p.HTTP, pages.PathMe)
-	case !p.HTTP.IsPost() && s.people.Needs(p.User, p.Session, false, p.Now) != people.NeedsCode:
+	case !p.HTTP.IsPost() && needs != people.NeedsCode && !hasForm &&
+		(needs == people.NeedsNothing || !hasPasskey):
 		visit.Redirect(p.HTTP, next)
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !p.CheckForm(form):
+	case !p.CheckForm(p.bound(f.Start)):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	case needs == people.NeedsPassword && p.Field("channel") == "":
+		err := s.people.ProveByPassword(p.Ctx, p.User, s.proof(p), p.Now)
+		switch {
+		case s.refuseProof(p, err, show):
+		case errors.Is(err, account.ErrNotFound):
+			visit.Redirect(p.HTTP, pages.PathLogin)
+		case err != nil:
+			s.WriteFailure(p.HTTP, "check a password", err)
+		default:
+			visit.Redirect(p.HTTP, next)
+		}
 	default:
 		channel := account.Channel(p.Field("channel"))
 		address := p.User.Email
@@ -200,3 +232,6 @@ func (s *service) refuseProof(p *person, err error,
 	}
 	return true
 }
+
+// asksItself reports whether the page at a path asks for the password itself.
+func asksItself(path string) bool { return !strings.HasPrefix(path, pages.PathMePasskeys) }

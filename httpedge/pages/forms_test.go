@@ -73,9 +73,10 @@ func TestFormsHaveTokensAndNoSecrets(t *testing.T) {
 	}
 }
 
+// formToken returns the field with the anti-forgery token. A sealed challenge is one as well.
 func formToken(form *html.Node) *html.Node {
 	for n := range form.Descendants() {
-		if attr(n, "name") == "form_token" && attr(n, "type") == "hidden" {
+		if name := attr(n, "name"); (name == "form_token" || name == "challenge") && attr(n, "type") == "hidden" {
 			return n
 		}
 	}

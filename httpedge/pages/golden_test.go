@@ -102,6 +102,17 @@ func apps(n int) []pages.Connection {
 	return all
 }
 
+// options and the forms with them are those of passkeys.
+var (
+	options        = `{"challenge":"AAEC","rpId":"id.example","userVerification":"required"}`
+	hostileOptions = `{"challenge":"` + hostile + `"}`
+	loginPasskey   = pages.Passkey{Action: "/login/passkey" + flowQuery, Challenge: "sealed", Options: options, Autofill: true}
+	newPasskey     = pages.Passkey{Action: "/login/passkey/offer" + flowQuery, Challenge: "sealed", Options: options, Button: texts.Of("passkey.add")}
+	namedPasskey   = pages.Passkey{Action: "/me/passkeys/add", Challenge: "sealed", Options: options, Names: true, Button: texts.Of("passkey.add")}
+	signalled      = pages.Passkey{Action: "/login/passkey", Challenge: "sealed", Options: options, Autofill: true,
+		Signals: pages.SignalText(pages.UnknownCredential("id.example", "AQ"), pages.CurrentUserDetails("id.example", "Ag", "rosa@example.com", "Rosa Liebermann"))}
+)
+
 // all is every page in every state that a person can see.
 var all = map[string]page{
 	"login": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, FormToken: "token", Register: "/register" + flowQuery,
@@ -119,6 +130,35 @@ var all = map[string]page{
 	"login_hostile": pages.Login{Client: hostile, Action: "/login?state=" + `%22%3E%3Cscript%3E`, FormToken: hostile, Email: hostile, Notice: texts.Literal(hostile),
 		Problems: []pages.Problem{{Field: "email", Text: texts.Literal(hostile)}}},
 	"login_long": pages.Login{Client: long.Name, Action: "/login", FormToken: "token", Email: long.Address, Register: "/register", Phone: "/register/phone", Reset: "/reset"},
+
+	"login_passkey": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, FormToken: "token", Register: "/register" + flowQuery,
+		Phone: "/register/phone" + flowQuery, Reset: "/reset" + flowQuery, Passkey: loginPasskey},
+	"login_passkey_unknown": pages.Login{Action: "/login", FormToken: "token", Passkey: signalled,
+		Problems: []pages.Problem{{Text: texts.Of("passkey.unknown")}}},
+	"passkey_offer": pages.PasskeyOffer{Account: rosa, Next: "/oauth/authorize" + flowQuery, Passkey: newPasskey},
+	"passkey_offer_hostile": pages.PasskeyOffer{Account: rogue, Next: "/me", Problems: wrong,
+		Passkey: pages.Passkey{Action: "/login/passkey/offer", Challenge: hostile, Options: hostileOptions}},
+	"me_passkeys": pages.MePasskeys{Account: rosa, FormToken: "token", Told: pages.Passkey{Signals: signalled.Signals}, Notice: texts.Of("passkey.added"), Passkeys: []pages.MyPasskey{
+		{ID: "AQ", Name: "Chrome on Linux", SignsIn: true, Synced: true, Created: may1, Used: recently},
+		{ID: "Ag", Name: "YubiKey", Created: december12}}},
+	"me_passkeys_none": pages.MePasskeys{Account: kofi, FormToken: "token"},
+	"me_passkeys_many": pages.MePasskeys{Account: kofi, FormToken: "token", Most: true, Problems: []pages.Problem{{Text: texts.Of("passkey.last_way")}},
+		Passkeys: []pages.MyPasskey{{ID: "AQ", Name: long.Name[:60], SignsIn: true, Created: may1}}},
+	"me_passkeys_hostile": pages.MePasskeys{Account: rogue, FormToken: hostile, Problems: wrong, Notice: texts.Literal(hostile),
+		Passkeys: []pages.MyPasskey{{ID: hostile, Name: hostile, Created: texts.Literal(hostile), Used: texts.Literal(hostile)}},
+		Told:     pages.Passkey{Signals: pages.SignalText(pages.UnknownCredential(hostile, hostile))}},
+	"me_passkey_add": pages.MePasskeyAdd{Account: rosa, Passkey: namedPasskey},
+	"me_passkey_add_key": pages.MePasskeyAdd{Account: rosa, Factor: true, Passkey: namedPasskey,
+		Problems: []pages.Problem{{Field: "passkey_name", Text: texts.Of("wrong.passkey_name_missing")}}},
+	"me_passkey_add_hostile": pages.MePasskeyAdd{Account: rogue, Problems: wrong,
+		Passkey: pages.Passkey{Action: "/me/passkeys/add", Challenge: hostile, Options: hostileOptions, Names: true, Name: hostile}},
+	"me_confirm_passkey": pages.MeConfirm{Account: rosa, Action: "/me/confirm?for=passkeys", FormToken: "token", Password: true,
+		Passkey: pages.Passkey{Action: "/me/confirm/passkey?for=passkeys", Challenge: "sealed", Options: options}},
+	"me_with_passkeys": func() pages.Me {
+		me := rosaMe
+		me.HasPasskeys, me.Passkeys = true, 2
+		return me
+	}(),
 
 	"register": pages.Register{Client: "Atlas", Action: "/register" + flowQuery, FormToken: "token", Login: "/login" + flowQuery, Phone: "/register/phone" + flowQuery},
 	"register_again": pages.Register{Action: "/register", FormToken: "token", Name: "Rosa Liebermann", Email: "rosa@example", Login: "/login", Problems: []pages.Problem{

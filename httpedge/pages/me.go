@@ -22,6 +22,8 @@ type Me struct {
 	EmailOffered bool   // the email address can be changed
 	PhoneOffered bool   // the phone number can be changed
 	HasPassword  bool   // the account has one, which can be changed
+	HasPasskeys  bool   // the service has passkeys
+	Passkeys     int    // that the account has
 	PhoneSignIn  bool   // a code to the phone can replace the password
 	PhoneChoice  bool   // the person can choose that
 	Sessions     []Session
@@ -156,10 +158,15 @@ func (p MeDelete) Render(v *View) ([]byte, error) { return v.render(meDelete, p)
 type MeConfirm struct {
 	Account   Account
 	Choices   []Choice
+	Password  bool    // the page asks for the password, in the field current_password
+	Passkey   Passkey // zero = not offered
 	Action    string
 	FormToken string
 	Problems  Problems
 }
+
+// Scripted implements the rule of Passkey.
+func (p MeConfirm) Scripted() bool { return p.Passkey.Scripted() }
 
 // Choice is a channel that a code can be sent to.
 type Choice struct {

@@ -1,5 +1,5 @@
-// Package pages renders what a person sees in the browser: complete HTML that needs no scripts, with
-// one style sheet inside and nothing loaded from elsewhere. Whatever comes from outside is escaped
+// Package pages renders what a person sees in the browser: complete HTML that needs no scripts, but
+// for passkeys, with one style sheet inside and nothing loaded from elsewhere. Whatever comes from outside is escaped
 // where it stands.
 package pages
 
@@ -12,7 +12,7 @@ import (
 	"gatehouse/actors/texts"
 )
 
-//go:embed *.html style.css
+//go:embed *.html style.css passkey.js
 var files embed.FS
 
 var (
@@ -39,6 +39,9 @@ var (
 	meDelete      = parse("medelete.html")
 	meConfirm     = parse("meconfirm.html")
 	home          = parse("home.html")
+	passkeyOffer  = parse("passkeyoffer.html")
+	mePasskeys    = parse("mepasskeys.html")
+	mePasskeyAdd  = parse("mepasskeyadd.html")
 	link          = parse("link.html")
 	message       = parse("message.html")
 	formPost      = parse("formpost.html")

@@ -24,6 +24,8 @@ const (
 	PathLoginCode      = "/login/code"
 	PathLoginVerify    = "/login/verify"
 	PathLoginResend    = "/login/resend"
+	PathLoginPasskey   = "/login/passkey"
+	PathPasskeyOffer   = "/login/passkey/offer"
 	PathReset          = "/reset"
 	PathResetVerify    = "/reset/verify"
 	PathResetResend    = "/reset/resend"
@@ -49,6 +51,8 @@ const (
 	PathMePhoneVerify = "/me/phone/verify"
 	PathMePhoneResend = "/me/phone/resend"
 	PathMePhoneSignIn = "/me/phone/sign-in"
+	PathMePasskeys    = "/me/passkeys"
+	PathMePasskeyAdd  = "/me/passkeys/add"
 	PathMeHistory     = "/me/history"
 	PathMeData        = "/me/data"
 	PathMeDataFile    = "/me/data/account.json" // the person's own data
@@ -56,6 +60,8 @@ const (
 	PathMeConfirm       = "/me/confirm" // sends the code that a change of credentials needs
 	PathMeConfirmVerify = "/me/confirm/verify"
 	PathMeConfirmResend = "/me/confirm/resend"
+	// PathMeConfirmPasskey proves by a passkey in place of a code.
+	PathMeConfirmPasskey = "/me/confirm/passkey"
 
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"

@@ -14,9 +14,13 @@ type Login struct {
 	Reset     string     // path and query of the page for a forgotten password; "" = not offered
 	CodePath  string     // path and query that the form to request a code is sent to; "" = not needed
 	CodeToken string     // its anti-forgery token
+	Passkey   Passkey    // its button and autofill; zero = not offered
 	Notice    texts.Text // something that has gone well; nil = nothing
 	Problems  Problems
 }
+
+// Scripted implements the rule of Passkey.
+func (p Login) Scripted() bool { return p.Passkey.Scripted() }
 
 // Render returns the page.
 func (p Login) Render(v *View) ([]byte, error) { return v.render(login, p) }

@@ -81,12 +81,12 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 	}
 	s.KeepKnown(v.HTTP, signedIn.Known, user.Email, user.Phone)
 	v.Secret = s.RenewBrowserSecret(v.HTTP)
-	if v.Pending == nil {
-		visit.Redirect(v.HTTP, v.Home())
-		return
+	next := v.Home()
+	if v.Pending != nil {
+		v.Pending.Prove(session)
+		next = v.PathChosen(pages.PathAuthorize, user.ID)
 	}
-	v.Pending.Prove(session)
-	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, user.ID))
+	visit.Redirect(v.HTTP, s.afterPassword(v, user, next))
 }
 
 // showLogin shows the form, with the address that was entered.
@@ -101,7 +101,7 @@ func (s *service) loginPage(v *visit.Visit) pages.Login {
 	return pages.Login{
 		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
 		FormToken: v.Bind("login").NewFormToken(v.Now),
-		Email:     hinted(v, "email", isEmail), Notice: confirmed(v),
+		Email:     hinted(v, "email", isEmail), Notice: confirmed(v), Passkey: s.passkeyForm(v),
 		Register: s.pathIf(v, account.Email, pages.PathRegister),
 		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
 		Reset:    s.pathIf(v, account.Email, pages.PathReset),

@@ -64,6 +64,8 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathLoginCode, Handle: s.Replay(email(s.loginCode))},
 		{Pattern: pages.PathLoginVerify, Handle: s.Coalesce(email(s.verifyBrowser(browser)))},
 		{Pattern: pages.PathLoginResend, Handle: email(s.ResendCode(browser))},
+		{Pattern: pages.PathLoginPasskey, Handle: s.Passkeys(s.Coalesce(s.flow(s.loginPasskey)))},
+		{Pattern: pages.PathPasskeyOffer, Handle: s.Passkeys(s.Replay(s.flow(s.offerPasskey)))},
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
 		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},

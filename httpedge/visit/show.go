@@ -88,7 +88,7 @@ func (s *Site) Show(v *Visit, status int, p page) {
 		s.RefuseFailure(v, "write a page", err)
 		return
 	}
-	s.sendPage(v.HTTP, status, body, v.Pending.Request.RedirectURI)
+	s.sendPageWith(v.HTTP, status, body, scriptsOf(p), v.Pending.Request.RedirectURI)
 }
 
 // WritePage responds with a page whose forms do not lead to a client.
@@ -104,11 +104,26 @@ func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirec
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
-	s.sendPage(ctx, status, body, redirectURI)
+	s.sendPageWith(ctx, status, body, scriptsOf(p), redirectURI)
 }
 
 func (s *Site) sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
-	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; script-src "+pages.ScriptSource+
+	s.sendPageWith(ctx, status, body, "", redirectURI)
+}
+
+// scriptsOf returns what lets the own script of a page run, after the source of the script of all
+// pages; "" = it has none.
+func scriptsOf(p page) string {
+	if scripted, ok := p.(interface{ Scripted() bool }); ok && scripted.Scripted() {
+		return " " + pages.PasskeySource + "; connect-src 'self'"
+	}
+	return ""
+}
+
+// sendPageWith is sendPage with the result of scriptsOf.
+func (s *Site) sendPageWith(ctx *fasthttp.RequestCtx, status int, body []byte,
+	scripts, redirectURI string) {
+	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; script-src "+pages.ScriptSource+scripts+
 		"; img-src 'self'; ", redirectURI)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)

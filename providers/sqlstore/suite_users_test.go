@@ -31,6 +31,8 @@ var userTests = map[string]func(*testing.T, *fixture){
 	"DeleteUserDeletesChallenges":          deleteUserWithChallenges,
 	"CredentialsFindTheirUser":             credentialsFindUser,
 	"CredentialIsUsedOnce":                 credentialIsUsedOnce,
+	"UseOfCredentialSendsNotices":          useSendsNotices,
+	"PasskeyChallengeIsUsedOnce":           passkeyChallengeOnce,
 	"ImportedPartIsDoneOnce":               importOnce,
 	"ImportRefusesWhatCollides":            importCollisions,
 	"DryImportKeepsNothing":                importDry,
@@ -494,4 +496,45 @@ func importDry(t *testing.T, f *fixture) {
 	if created, _ := f.imported(dry); created != 1 {
 		t.Errorf("got %d created after the dry run, want 1", created)
 	}
+}
+
+func useSendsNotices(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	n := account.Notice{UserID: u.ID, Channel: account.Email, To: u.Email, Made: f.now, At: f.now,
+		Kind: account.PasskeyRefused, Count: 1}
+	old := *u
+	f.must(f.UseCredential(f.ctx, u, n))
+	f.wantError("by an old record", f.UseCredential(f.ctx, &old, n), account.ErrConflict)
+	due, _, err := f.DueNotices(f.ctx, f.now.Add(time.Minute), 10)
+	f.must(err)
+	if len(due) != 1 || due[0].Kind != account.PasskeyRefused || due[0].Count != 1 {
+		t.Errorf("got the notices %+v, want one of the passkey", due)
+	}
+}
+
+// passkeyChallengeOnce uses one challenge many times at once, and another after the sweep.
+func passkeyChallengeOnce(t *testing.T, f *fixture) {
+	hash, ends := newHash(), f.now.Add(5*time.Minute)
+	var wait sync.WaitGroup
+	errs := make([]error, 20)
+	for i := range errs {
+		wait.Go(func() { errs[i] = f.UsePasskeyChallenge(f.ctx, hash, ends) })
+	}
+	wait.Wait()
+	var used int
+	for _, err := range errs {
+		if err == nil {
+			used++
+		} else {
+			f.wantError("again", err, account.ErrConflict)
+		}
+	}
+	if used != 1 {
+		t.Errorf("got %d uses of one challenge, want one", used)
+	}
+	f.must(f.UsePasskeyChallenge(f.ctx, newHash(), ends.Add(time.Minute)))
+	f.sweep(ends.Add(time.Minute-time.Millisecond), 0)
+	f.wantError("before the sweep", f.UsePasskeyChallenge(f.ctx, hash, ends), account.ErrConflict)
+	f.sweep(ends.Add(time.Minute), 1)
 }

@@ -19,6 +19,9 @@ const deviceKept = oauth.DeviceCodeLifetime
 // assertionKept is how long a used assertion stays after it has expired, since clocks differ.
 const assertionKept = time.Minute
 
+// challengeKept is how long a used challenge stays after it has ended, since clocks differ.
+const challengeKept = time.Minute
+
 // sweepStep deletes rows that have expired, or have a given age.
 type sweepStep struct {
 	text string
@@ -48,6 +51,8 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM challenges WHERE hash IN
 (SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM used_challenges WHERE hash IN
+(SELECT hash FROM used_challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`, age: challengeKept},
 	{text: `DELETE FROM links WHERE hash IN
 (SELECT hash FROM links WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM outbox WHERE id IN

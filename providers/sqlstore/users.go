@@ -211,7 +211,8 @@ func (b *batch) insertConnections(u *account.User) error {
 }
 
 // UseCredential implements account.Store.
-func (s *Store) UseCredential(ctx context.Context, u *account.User) error {
+func (s *Store) UseCredential(ctx context.Context, u *account.User,
+	notices ...account.Notice) error {
 	err := s.do(ctx, func(b *batch) error {
 		if _, err := b.checkVersion(u); err != nil {
 			return err
@@ -220,7 +221,10 @@ func (s *Store) UseCredential(ctx context.Context, u *account.User) error {
 		if errors.As(err, new(refusal)) {
 			return refusal{account.ErrConflict} // another process changed the user since
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return b.addNotices(notices)
 	})
 	if err != nil {
 		return fmt.Errorf("use credential: %w", err)
