@@ -170,6 +170,7 @@ type Store interface {
 	UseConsent(ctx context.Context, c *Consent) error
 
 	GroupStore
+	InvitationStore
 	NoticeStore
 	LogoutStore
 	ChallengeStore

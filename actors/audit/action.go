@@ -71,6 +71,8 @@ const (
 	// name; details: created, changed or deleted; data: the values.
 	AttributeChanged Action = "attribute_changed"
 	ClaimChanged     Action = "claim_changed"
+	InvitationSent   Action = "invitation_sent"  // target: its id; data: address, name and groups
+	InvitationEnded  Action = "invitation_ended" // by an operator; target: its id
 )
 
 // What clients that register themselves do. The subject of both is the service, since anybody can
@@ -97,5 +99,5 @@ var Actions = []Action{
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceChanged, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
 	TrailRead, AdminRefused, UsersImported, UsersExported, MemberAdded, MemberRemoved, GroupCreated,
-	GroupChanged, GroupDeleted, AttributeChanged, ClaimChanged,
+	GroupChanged, GroupDeleted, AttributeChanged, ClaimChanged, InvitationSent, InvitationEnded,
 }

@@ -51,6 +51,8 @@ type Config struct {
 
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
+	// Accounts says who may make accounts; optional: "" = account.OpenAccounts.
+	Accounts account.Accounts
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; nil = all.
 	SMSCountries []string
 	// SMSPerHour limits the text messages with codes an hour that callers may cause who are not

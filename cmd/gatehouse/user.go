@@ -22,6 +22,9 @@ type userCommand struct {
 	RevokeTokens  idCommand         `cmd:"" help:"Revoke all tokens of a user."`
 	Sessions      userSessions      `cmd:"" help:"List the sessions of a user."`
 	EndSession    userEndSession    `cmd:"" help:"End a session of a user."`
+	Invite        userInvite        `cmd:"" help:"Send a person a link to make an account."`
+	Invitations   userInvitations   `cmd:"" help:"List the invitations that were not accepted yet."`
+	Uninvite      userUninvite      `cmd:"" help:"End an invitation."`
 	Import        userImport        `cmd:"" help:"Create the users that a file describes."`
 	Export        userExport        `cmd:"" help:"Print all users as such a file."`
 }
@@ -84,7 +87,8 @@ type userCreate struct {
 
 // Help is shown by gatehouse user create --help.
 func (*userCreate) Help() string {
-	return "An account has an e-mail address and a password, or a phone number, or both.\n\nExample:\n\n" +
+	return "An account has an e-mail address, or a phone number, or both. Without a password, the person sets " +
+		"the first one by a code to the e-mail address.\n\nExample:\n\n" +
 		"    echo 'correct horse battery' | gatehouse user create --demo ./gatehouse-demo --name 'Grace Hopper' --email grace@example.com --password-stdin\n" +
 		"    gatehouse user create --demo ./gatehouse-demo --name 'Alan Turing' --phone +441632960123"
 }
@@ -97,8 +101,6 @@ func (c *userCreate) Run(p *program) error {
 	switch {
 	case err != nil:
 		return err
-	case c.Email != nil && !given:
-		return usagef("--email: needs a password (--password-stdin, --password-file or --password)")
 	case c.Email == nil && given:
 		return usagef("a password needs --email")
 	case c.Email == nil && c.Phone == nil:
@@ -279,4 +281,62 @@ func (*userEndSession) Help() string {
 func (c *userEndSession) Run(p *program) error {
 	return c.end(p, http.MethodDelete, itemPath(pathUsers, c.ID, "sessions", c.Session), nil,
 		"the session has ended", map[string]any{"id": json.Number(c.ID), "session": c.Session})
+}
+
+const pathInvitations = "/admin/v1/invitations"
+
+type userInvite struct {
+	remoteFlags
+	Email string   `name:"email" required:"" placeholder:"EMAIL" help:"The e-mail address; the link verifies it."`
+	Name  *string  `name:"name" placeholder:"NAME" help:"The full name (default: the person says it)."`
+	Group []string `name:"group" sep:"none" placeholder:"GROUP" help:"Group that the person will be in. May be repeated."`
+}
+
+// Help is shown by gatehouse user invite --help.
+func (*userInvite) Help() string {
+	return "The link works once, for 7 days. Another invitation of the same address replaces it.\n\n" +
+		"Example:\n\n    gatehouse user invite --demo ./gatehouse-demo --email hedy@example.com --name 'Hedy Lamarr'"
+}
+
+// Run invites a person.
+func (c *userInvite) Run(p *program) error {
+	body := map[string]any{"email": c.Email}
+	setText(body, "name", c.Name)
+	setWords(body, "groups", c.Group)
+	return c.act(p, http.MethodPost, pathInvitations, body)
+}
+
+type userInvitations struct{ remoteFlags }
+
+// Help is shown by gatehouse user invitations --help.
+func (*userInvitations) Help() string {
+	return "Example:\n\n    gatehouse user invitations --demo ./gatehouse-demo"
+}
+
+// Run lists the invitations.
+func (c *userInvitations) Run(p *program) error {
+	r, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	return r.list(pathInvitations, "invitations", []column{member("ID", "id"), member("EMAIL", "email"),
+		member("NAME", "name"), member("GROUPS", "groups"), member("EXPIRES", "expires_at")}, "")
+}
+
+type userUninvite struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The invitation's id, as user invitations lists it."`
+}
+
+// Help is shown by gatehouse user uninvite --help.
+func (*userUninvite) Help() string {
+	return "The example ends all invitations.\n\nExample:\n\n" +
+		"    gatehouse user invitations --demo ./gatehouse-demo | awk 'NR > 1 {print $1}' |\n" +
+		"      xargs -r -n 1 gatehouse user uninvite --demo ./gatehouse-demo"
+}
+
+// Run ends an invitation.
+func (c *userUninvite) Run(p *program) error {
+	return c.end(p, http.MethodDelete, itemPath(pathInvitations, c.ID), nil, "the invitation has ended",
+		map[string]any{"id": c.ID, "deleted": true})
 }

@@ -32,6 +32,8 @@ const (
 	pathAdminGroups     = "/admin/v1/groups"
 	pathAdminAttributes = "/admin/v1/attributes"
 	pathAdminClaims     = "/admin/v1/claims"
+
+	pathAdminInvitations = "/admin/v1/invitations"
 )
 
 const (
@@ -109,6 +111,9 @@ func Endpoints(
 			put: putResource}),
 		row(pathAdminResources+"/{number}", map[string]adminHandler{get: showResource,
 			remove: deleteResource}),
+		row(pathAdminInvitations, map[string]adminHandler{get: listInvitations,
+			post: createInvitation}),
+		row(pathAdminInvitations+"/{id}", map[string]adminHandler{remove: deleteInvitation}),
 		row(pathAdminGroups, map[string]adminHandler{get: listGroups, post: createGroup}),
 		row(pathAdminGroups+"/{name}", map[string]adminHandler{get: showGroup, put: putGroup,
 			remove: deleteGroup}),

@@ -37,6 +37,7 @@ var (
 	meDelete      = parse("medelete.html")
 	meConfirm     = parse("meconfirm.html")
 	link          = parse("link.html")
+	invitation    = parse("invitation.html")
 	message       = parse("message.html")
 	formPost      = parse("formpost.html")
 )
