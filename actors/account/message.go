@@ -88,6 +88,9 @@ const (
 	AccountDeleted     Kind = "account_deleted"
 )
 
+// InvitationSent is the kind of a message with the link of an invitation.
+const InvitationSent Kind = "invitation"
+
 // Notices are the kinds of notices.
 var Notices = []Kind{
 	AddressLeft, PasswordChanged, PasswordSet, PasswordRecovered, EmailAdded, EmailChanged,
@@ -97,7 +100,8 @@ var Notices = []Kind{
 
 // HasCode reports whether messages of the kind carry a code.
 func (k Kind) HasCode() bool {
-	return k != AccountExists && k != NoAccount && k != ManyAttempts && !slices.Contains(Notices, k)
+	return k != AccountExists && k != NoAccount && k != ManyAttempts && k != InvitationSent &&
+		!slices.Contains(Notices, k)
 }
 
 // Lifetime returns how long the code of a message is valid; 0 = it has none.
@@ -121,7 +125,7 @@ type Message struct {
 	Language string
 	Trace    string // of the request that caused it (package trace); "" = none
 
-	// The fields below are those of notices.
+	// The fields below are those of notices and invitations.
 	Link       string    // URL; "" = none
 	At         time.Time // of the last change that it is about
 	Count      int       // changes that it is about

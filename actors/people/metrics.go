@@ -15,7 +15,8 @@ const (
 	byRegistration = "registration" // the code of a registration
 	byReset        = "reset"        // the code of a password reset
 	byPasskey      = "passkey"
-	byOperator     = "operator" // an operator created the account; in the audit trail only
+	byInvitation   = "invitation" // the link of an invitation
+	byOperator     = "operator"   // an operator created the account; in the audit trail only
 )
 
 // Results of a message to a person, as values of the label result.
@@ -48,6 +49,7 @@ type metrics struct {
 	messages      *prometheus.CounterVec
 	smsRefused    *prometheus.CounterVec
 	hashSeconds   *prometheus.CounterVec
+	invitations   *prometheus.CounterVec
 	panics        prometheus.Counter
 }
 
@@ -60,7 +62,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	const results = "result: ok, wrong, expired, throttled, refused or failed."
 	m := &metrics{
 		signIns: vector("gatehouse_sign_ins_total",
-			"Attempts to sign in by means (password, passkey, phone, registration, reset) and "+results,
+			"Attempts to sign in by means (password, passkey, phone, registration, reset, invitation) and "+results,
 			"by", "result"),
 		registrations: vector("gatehouse_registrations_total",
 			"Accounts that people have made, by channel.", "channel"),
@@ -79,6 +81,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		hashSeconds: vector("gatehouse_password_hash_seconds_total",
 			"Time in which passwords and codes were hashed, by who asked: known (browser), operator "+
 				"or stranger.", "by"),
+		invitations: vector("gatehouse_invitations_total",
+			"Invitations by what became of them: sent, accepted or ended by an operator.", "state"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_messenger_panics_total",
 			Help: "Panics in messengers; each is logged with its stack.",
@@ -87,7 +91,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, lane := range laneNames {
 		m.hashSeconds.WithLabelValues(lane)
 	}
-	for _, by := range []string{byPassword, byPasskey, byPhone, byRegistration, byReset} {
+	for _, by := range []string{byPassword, byPasskey, byPhone, byRegistration, byReset, byInvitation} {
 		m.signIns.WithLabelValues(by, resultOf(nil))
 	}
 	for _, purpose := range []account.Purpose{
@@ -103,10 +107,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, channel := range []account.Channel{account.Email, account.SMS} {
 		m.registrations.WithLabelValues(string(channel))
 	}
+	for _, state := range []string{invitationSent, invitationAccepted, invitationEnded} {
+		m.invitations.WithLabelValues(state)
+	}
 	var err error
 	for _, c := range []prometheus.Collector{
 		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.smsRefused,
-		m.hashSeconds, m.panics,
+		m.hashSeconds, m.invitations, m.panics,
 	} {
 		err = errors.Join(err, registry.Register(c))
 	}
@@ -129,6 +136,20 @@ func (m *metrics) createMessages() {
 // message counts a message by its result.
 func (m *metrics) message(message account.Message, result string) {
 	m.messages.WithLabelValues(string(message.Channel), string(message.Kind), result).Inc()
+}
+
+// The values of the label state of invitations.
+const (
+	invitationSent     = "sent"
+	invitationAccepted = "accepted"
+	invitationEnded    = "ended"
+)
+
+// invited counts what became of an invitation, unless err says that it did not.
+func (m *metrics) invited(state string, err error) {
+	if err == nil {
+		m.invitations.WithLabelValues(state).Inc()
+	}
 }
 
 func (m *metrics) signedIn(by string, err error) {

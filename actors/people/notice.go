@@ -154,7 +154,11 @@ func (s *Service) Message(n *account.Notice) account.Message {
 	}
 	for _, key := range s.known.keys() {
 		if token := linkToken(&key, n.Seed); oauth.HashOf(token) == n.Link {
-			m.Link = s.config.Issuer + PathLink + "?token=" + token
+			path := PathLink
+			if n.Kind == account.InvitationSent {
+				path = PathInvitation
+			}
+			m.Link = s.config.Issuer + path + "?token=" + token
 		}
 	}
 	return m

@@ -54,6 +54,8 @@ type Config struct {
 
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
+	// Accounts says who may make accounts; optional: "" = account.OpenAccounts.
+	Accounts account.Accounts
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; nil = all.
 	SMSCountries []string
 	// SMSPerHour limits the text messages with codes an hour that callers may cause who are not
@@ -79,6 +81,9 @@ type Tokens interface {
 	// Service calls it with the error of that write, and before it returns. It returns that error,
 	// or why it is not known that every server applies the end.
 	FamiliesEnded(err error) error
+	// ClaimsChanged makes every server read again what attributes people may have. It is called as
+	// FamiliesEnded is.
+	ClaimsChanged(err error) error
 }
 
 // Trail is the part of audit.Store that Service needs, besides the events of its writes.

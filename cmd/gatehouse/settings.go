@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
@@ -98,6 +99,7 @@ type identitySettings struct {
 	MessengerSecret        secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
 	MessengerSecretFile    secretFile      `name:"messenger-secret-file" variable:"GATEHOUSE_MESSENGER_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
 	MessengerFrom          mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
+	Accounts               choice          `name:"accounts" variable:"GATEHOUSE_ACCOUNTS" default:"open" oneof:"open invited operators" group:"identity" placeholder:"WHO" help:"Who may make accounts: open (everybody), invited (operators, and whom they invite) or operators (${default})."`
 	PhoneReplacesPassword  choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
 	PasskeyDomain          hostName        `name:"passkey-domain" variable:"GATEHOUSE_PASSKEY_DOMAIN" group:"identity" placeholder:"HOST" help:"Domain that passkeys are for: the host of the base URL, or a parent of it that can be registered (default: that host; an IP address has no passkeys)."`
 	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
@@ -481,6 +483,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		HashSlots:             s.HashSlots,
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",
 		PasskeyDomain:         string(s.PasskeyDomain),
+		Accounts:              account.Accounts(s.Accounts),
 		SMSCountries:          s.SMSCountries,
 		SMSPerHour:            s.SMSPerHour, SMSPerCountry: s.SMSPerCountry,
 	}

@@ -155,6 +155,8 @@ type Identity struct {
 	SessionMax time.Duration // how long it does so from the sign-in
 	// SigningKeyAge is how long a key signs id_tokens; optional: 0 = token.DefaultSigningKeyAge.
 	SigningKeyAge time.Duration
+	// Accounts says who may make accounts; optional: "" = account.OpenAccounts.
+	Accounts account.Accounts
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
 	// PasskeyDomain is the relying party ID of passkeys; optional: "" = the host of the issuer, if

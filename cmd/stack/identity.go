@@ -75,7 +75,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
 		Issuer: issuer,
 		Logger: s.Logger, Metrics: s.Metrics,
-		PhoneReplacesPassword: c.PhoneReplacesPassword, SMSCountries: c.SMSCountries,
+		PhoneReplacesPassword: c.PhoneReplacesPassword, Accounts: c.Accounts, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
 	}
 	if s.node != nil {

@@ -43,6 +43,7 @@ var (
 	mePasskeys    = parse("mepasskeys.html")
 	mePasskeyAdd  = parse("mepasskeyadd.html")
 	link          = parse("link.html")
+	invitation    = parse("invitation.html")
 	message       = parse("message.html")
 	formPost      = parse("formpost.html")
 )

@@ -34,6 +34,8 @@ const (
 	PathResetConfirmResend = "/reset/confirm/resend"
 
 	PathLink = people.PathLink // of notices
+	// PathInvitation is where the links of invitations lead.
+	PathInvitation = people.PathInvitation
 
 	PathLogo           = "/service/logo"
 	PathIcon           = "/service/icon" // in tabs of browsers

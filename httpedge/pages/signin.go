@@ -41,6 +41,19 @@ type Register struct {
 // Render returns the page.
 func (p Register) Render(v *View) ([]byte, error) { return v.render(register, p) }
 
+// Invitation is the page of an invitation. Its fields are name and password.
+type Invitation struct {
+	Email     string
+	Name      string // as it was entered, or as the invitation has it
+	Token     string // of the link
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Invitation) Render(v *View) ([]byte, error) { return v.render(invitation, p) }
+
 // Phone is the page that asks for a phone number, to sign in or to register. Its field is
 // phone_number.
 type Phone struct {

@@ -102,7 +102,7 @@ func (s *service) loginPage(v *visit.Visit) pages.Login {
 		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
 		FormToken: v.Bind("login").NewFormToken(v.Now),
 		Email:     hinted(v, "email", isEmail), Notice: confirmed(v), Passkey: s.passkeyForm(v),
-		Register: s.pathIf(v, account.Email, pages.PathRegister),
+		Register: s.registerPath(v),
 		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
 		Reset:    s.pathIf(v, account.Email, pages.PathReset),
 	}

@@ -83,6 +83,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathResetConfirm, Handle: s.Coalesce(email(s.verify(resetProof)))},
 		{Pattern: pages.PathResetConfirmResend, Handle: email(s.ResendCode(&resetProof.CodeFlow))},
 		{Pattern: pages.PathLink, Handle: s.Replay(s.Handle(s.link))},
+		{Pattern: pages.PathInvitation, Handle: s.Replay(s.Handle(s.invitation))},
 	}
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page

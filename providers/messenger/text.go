@@ -35,6 +35,9 @@ func (c composer) compose(m account.Message) text {
 	switch isSMS := m.Channel == account.SMS; {
 	case slices.Contains(account.Notices, m.Kind):
 		return text{c.subject(m, say), noticeText(m, l, c.service, say), l}
+	case m.Kind == account.InvitationSent:
+		return text{say("mail.invitation_subject"), say("mail.invitation") + "\n\n" + m.Link + "\n\n" +
+			say("mail.invitation_ignore") + "\n", l}
 	case isSMS:
 		return text{"", say(shortKey(m.Kind)), l}
 	}

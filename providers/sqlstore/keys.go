@@ -412,7 +412,7 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 
 // DropTokenKeys replaces all keys of TokenKeys by one, so that no access token is valid that was
 // issued before. It replaces the signing keys as well, which verify the tokens that are JWTs, and
-// deletes the links of notices and unfinished challenges. It is for a database that was restored: it does not know what was
+// deletes the links of notices, invitations and unfinished challenges. It is for a database that was restored: it does not know what was
 // ended since. It does not know which user IDs were given since either, so that the next one is
 // above all of them. On SQLite it returns ErrInUse if a server has the database open.
 func DropTokenKeys(ctx context.Context, config Config) (err error) {
@@ -448,7 +448,8 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 			if _, err := b.conn.exec(b.ctx, skipUserIDs, time.Now().UnixMilli()); err != nil {
 				return err
 			}
-			for _, text := range []string{deleteLinks, deleteChallenges} {
+			for _, text := range []string{deleteLinks, deleteChallenges, deleteInvitations,
+				dropInvitations} {
 				if _, err := b.conn.exec(b.ctx, text); err != nil {
 					return err
 				}

@@ -55,6 +55,8 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM used_challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`, age: challengeKept},
 	{text: `DELETE FROM links WHERE hash IN
 (SELECT hash FROM links WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM invitations WHERE id IN
+(SELECT id FROM invitations WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM outbox WHERE id IN
 (SELECT id FROM outbox WHERE sent > 0 AND sent <= $1 ORDER BY sent LIMIT $2)`, age: account.NoticeInterval},
 	{text: `DELETE FROM code_sends WHERE (recipient, number) IN
