@@ -54,6 +54,12 @@ require (
 )
 
 require (
+	github.com/boombuler/barcode v1.0.1-0.20190219062509-6c824513bacc // indirect
+	github.com/pquerna/otp v1.5.0 // indirect
+	rsc.io/qr v0.2.0 // indirect
+)
+
+require (
 	cloud.google.com/go v0.123.0 // indirect
 	github.com/TwiN/go-color v1.4.1 // indirect
 	github.com/Workiva/go-datastructures v1.1.7 // indirect

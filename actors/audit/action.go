@@ -18,6 +18,9 @@ const (
 	PasswordReset    Action = "password_reset"   // by a code, or by an operator
 	AddressChanged   Action = "address_changed"  // details: email or phone_number
 	ChangeUndone     Action = "change_undone"    // by the link of a notice; details: as above
+	// FactorsChanged has details: authenticator_added, authenticator_removed, recovery_codes_replaced.
+	FactorsChanged Action = "factors_changed"
+	FactorUsed     Action = "factor_used" // details: app or recovery_code
 	// ConsentGiven and Authorized have the client as their target, the scopes as details, and as
 	// data the resources with their scopes. Authorized, a code that was issued, also has the session.
 	ConsentGiven     Action = "consent_given"
@@ -86,5 +89,5 @@ var Actions = []Action{
 	ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceChanged, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
-	TrailRead, AdminRefused, UsersImported, UsersExported,
+	TrailRead, AdminRefused, UsersImported, UsersExported, FactorsChanged, FactorUsed,
 }

@@ -71,6 +71,15 @@ func ofChange(ctx context.Context, old, u *account.User, a authority) context.Co
 		}
 		ctx = ofUser(ctx, action, u.ID)
 	}
+	var factors []string
+	for _, c := range credentialsOf(old, u) {
+		if c.factors != "" {
+			factors = append(factors, c.factors)
+		}
+	}
+	if factors != nil {
+		ctx = ofUser(ctx, audit.FactorsChanged, u.ID, factors...)
+	}
 	ctx = ofMembers(ctx, audit.AddressChanged, u.ID, addresses)
 	return ofMembers(ctx, audit.AccountChanged, u.ID, differing([]member{
 		{"name", old.Name, u.Name}, {"username", old.Username, u.Username},

@@ -34,10 +34,12 @@ import (
 // Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail, Issuer and those
 // after Metrics are optional, all others required.
 type Config struct {
-	Store   account.Store
-	Tokens  Tokens
-	Keys    func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
-	Session time.Duration      // lifetime of a session after its last use
+	Store  account.Store
+	Tokens Tokens
+	Keys   func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
+	// FactorKeys are the keys for oauth.FactorKeys, the current one first.
+	FactorKeys func() []oauth.Key
+	Session    time.Duration // lifetime of a session after its last use
 	// SessionMax is the lifetime of a session after its sign-in, however often it is used.
 	SessionMax time.Duration
 	Messenger  account.CodeSender // sends messages to people; nil = no messages
@@ -46,9 +48,12 @@ type Config struct {
 	HashSlots  int                // hashes at once; 0 = one a core
 	Trail      Trail              // gets the failed sign-ins; nil = no trail
 	Issuer     string             // base URL for links in messages, without a slash at the end
+	Name       string             // of the service, in authenticator apps; "" = the host of Issuer
 	Logger     *slog.Logger
 	Metrics    prometheus.Registerer
 
+	// RequireSecondFactor has everybody set up a second factor.
+	RequireSecondFactor bool
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; nil = all.

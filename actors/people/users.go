@@ -97,6 +97,7 @@ func (s *Service) UpdateUser(
 		u.Created, u.Version = before.Created, before.Version
 		u.PasswordSince, u.EmailSince = before.PasswordSince, before.EmailSince
 		u.PhoneSince, u.PhoneSignInSince = before.PhoneSince, before.PhoneSignInSince
+		u.Credentials = before.Credentials
 		u.Tidy()
 		return checkUser(u, now)
 	})

@@ -97,6 +97,7 @@ type identitySettings struct {
 	MessengerSecret        secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
 	MessengerSecretFile    secretFile      `name:"messenger-secret-file" variable:"GATEHOUSE_MESSENGER_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
 	MessengerFrom          mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
+	SecondFactor           choice          `name:"second-factor" variable:"GATEHOUSE_SECOND_FACTOR" default:"optional" oneof:"optional required" group:"identity" placeholder:"RULE" help:"Whether people must set up a second factor: optional or required (${default})."`
 	PhoneReplacesPassword  choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
 	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
 	SMSPerHour             int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
@@ -462,6 +463,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		RedirectSchemes:      s.RedirectSchemes,
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
+		RequireSecondFactor:   s.SecondFactor == "required",
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",
 		SMSCountries:          s.SMSCountries,
 		SMSPerHour:            s.SMSPerHour, SMSPerCountry: s.SMSPerCountry,

@@ -145,6 +145,8 @@ type Identity struct {
 	SessionMax time.Duration // how long it does so from the sign-in
 	// SigningKeyAge is how long a key signs id_tokens; optional: 0 = token.DefaultSigningKeyAge.
 	SigningKeyAge time.Duration
+	// RequireSecondFactor has everybody set up a second factor.
+	RequireSecondFactor bool
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; optional:

@@ -25,15 +25,26 @@ func (p *person) hasPassword() bool { return p.User.PasswordHash != "" }
 
 // needs returns what the person has to enter before the change that the page is for.
 func (s *service) needs(p *person) people.Need {
-	deletes := string(p.HTTP.Path()) == pages.PathMeDelete
-	return s.people.Needs(p.User, p.Session, deletes, p.Now)
+	return s.needsAt(p, string(p.HTTP.Path()))
+}
+
+// needsAt is needs for the page at path.
+func (s *service) needsAt(p *person, path string) people.Need {
+	if path == pages.PathMeApp {
+		return s.people.NeedsToEnrol(p.User, p.Session, p.Now)
+	}
+	return s.people.Needs(p.User, p.Session, path == pages.PathMeDelete, p.Now)
 }
 
 // fresh reports whether the form of a change of credentials can be shown. If not, it asks for the
 // proof that is missing.
 func (s *service) fresh(p *person) bool {
-	if s.needs(p) == people.NeedsCode {
+	switch s.needs(p) {
+	case people.NeedsCode:
 		s.askProof(p)
+		return false
+	case people.NeedsFactor:
+		s.askFactor(p)
 		return false
 	}
 	return true
@@ -46,16 +57,25 @@ const paramFor = "for"
 var proofPages = map[string]string{
 	"email": pages.PathMeEmail, "phone": pages.PathMePhone, "password": pages.PathMePassword,
 	"phone-sign-in": pages.PathMePhoneSignIn, "delete": pages.PathMeDelete,
+	"app": pages.PathMeApp, "codes": pages.PathMeRecovery, "remove-app": pages.PathMeRemove,
+}
+
+// proofName returns the name of the page of this request among proofPages; "" = it has none.
+func proofName(p *person) string {
+	for name, path := range proofPages {
+		if at := string(p.HTTP.Path()); at == path || at == path+"/verify" {
+			return name
+		}
+	}
+	return ""
 }
 
 // askProof sends the browser to the page that sends a code, and from there back to the page of this
 // request.
 func (s *service) askProof(p *person) {
-	for name, path := range proofPages {
-		if at := string(p.HTTP.Path()); at == path || at == path+"/verify" {
-			visit.Redirect(p.HTTP, pages.PathMeConfirm+"?"+paramFor+"="+name)
-			return
-		}
+	if name := proofName(p); name != "" {
+		visit.Redirect(p.HTTP, p.withThen(pages.PathMeConfirm+"?"+paramFor+"="+name))
+		return
 	}
 	visit.Redirect(p.HTTP, pages.PathMe)
 }
@@ -68,6 +88,9 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 	}{
 		{pages.PathMeConfirm, s.confirm}, {pages.PathMeConfirmVerify, s.verifyProof},
 		{pages.PathMeConfirmResend, s.resendProof},
+		{pages.PathMeConfirmFactor, func(p *person, next string, _ *visit.CodeFlow) {
+			s.confirmFactor(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
+		}},
 	} {
 		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
 			Format: endpoint.Page, Handle: s.Replay(s.personal(func(p *person) {
@@ -77,15 +100,15 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 					visit.Redirect(p.HTTP, pages.PathMe)
 					return
 				}
-				row.handle(p, next, s.proofFlow(name))
+				row.handle(p, p.withThen(next), s.proofFlow(p, name))
 			}))})
 	}
 	return all
 }
 
 // proofFlow asks for the code that the page of that name needs.
-func (s *service) proofFlow(name string) *visit.CodeFlow {
-	query := "?" + paramFor + "=" + name
+func (s *service) proofFlow(p *person, name string) *visit.CodeFlow {
+	query := p.withThen("?" + paramFor + "=" + name)
 	return &visit.CodeFlow{
 		Kind: pages.VerifyEmailProof, Purpose: account.ForProof,
 		Start: pages.PathMeConfirm + query, Path: pages.PathMeConfirmVerify + query,
@@ -115,7 +138,8 @@ func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 	switch {
 	case len(channels) == 0:
 		visit.Redirect(p.HTTP, pages.PathMe)
-	case !p.HTTP.IsPost() && s.people.Needs(p.User, p.Session, false, p.Now) != people.NeedsCode:
+	case !p.HTTP.IsPost() && s.needsAt(p, proofPages[string(p.HTTP.QueryArgs().Peek(paramFor))]) !=
+		people.NeedsCode:
 		visit.Redirect(p.HTTP, next)
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
@@ -195,6 +219,8 @@ func (s *service) refuseProof(p *person, err error,
 		show(status, problems...)
 	case errors.Is(err, people.ErrProofNeeded):
 		s.askProof(p)
+	case errors.Is(err, people.ErrFactorNeeded):
+		s.askFactor(p)
 	default:
 		return false
 	}

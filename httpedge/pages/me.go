@@ -9,7 +9,7 @@ import (
 // Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms
 // go to /me (the profile's documented field names), /me/apps (field client_id) and /me/sessions
 // (field session, or all=true), all with FormToken; its links to /me/apps, /me/sessions, /me/history,
-// /me/password, /me/email, /me/phone, /me/phone/sign-in and /me/delete.
+// /me/password, /me/email, /me/phone, /me/phone/sign-in, /me/factors and /me/delete.
 type Me struct {
 	Account         Account
 	FormToken       string

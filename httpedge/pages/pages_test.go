@@ -23,7 +23,8 @@ func TestPagesAreSmallAndSelfContained(t *testing.T) {
 			t.Errorf("%s: got %d bytes, want less than 20 KiB", name, len(got))
 		}
 		for _, n := range nodes(t, got) {
-			if foreign.MatchString("<" + n.Data + " ") {
+			qr := n.Data == "svg" && strings.HasPrefix(name, "me_app") // the QR code of a key
+			if foreign.MatchString("<"+n.Data+" ") && !qr {
 				t.Errorf("%s: got element %s, want none of its kind", name, n.Data)
 			}
 			for _, a := range n.Attr {

@@ -23,6 +23,11 @@ const (
 	PathLoginCode      = "/login/code"
 	PathLoginVerify    = "/login/verify"
 	PathLoginResend    = "/login/resend"
+	PathLoginFactor    = "/login/factor" // the second step of a sign-in
+	PathFactorCode     = "/login/factor/code"
+	PathFactorVerify   = "/login/factor/verify"
+	PathFactorResend   = "/login/factor/resend"
+	PathStepUp         = "/login/step-up" // the second factor in a session
 	PathReset          = "/reset"
 	PathResetVerify    = "/reset/verify"
 	PathResetResend    = "/reset/resend"
@@ -53,6 +58,13 @@ const (
 	PathMeConfirm       = "/me/confirm" // sends the code that a change of credentials needs
 	PathMeConfirmVerify = "/me/confirm/verify"
 	PathMeConfirmResend = "/me/confirm/resend"
+
+	PathMeConfirmFactor = "/me/confirm/factor" // the second factor that such a change needs
+
+	PathMeFactors  = "/me/factors"
+	PathMeApp      = "/me/factors/app"    // sets up an authenticator app
+	PathMeRecovery = "/me/factors/codes"  // new recovery codes
+	PathMeRemove   = "/me/factors/remove" // removes the app
 
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"

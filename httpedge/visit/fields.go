@@ -25,6 +25,7 @@ var errorKeys = []struct {
 	{people.ErrCodeExpired, "wrong.code_expired"}, {people.ErrNoAccount, "wrong.no_account"},
 	{people.ErrPasswordNeeded, "login.password_needed"},
 	{people.ErrDisabled, "login.disabled_text"}, {people.ErrProofNeeded, "wrong.proof_needed"},
+	{people.ErrFactorCode, "factor.code_first"},
 }
 
 // TextOf returns the text of an error about what a person entered.
