@@ -20,15 +20,15 @@ const (
 	FormKeys    Purpose = "forms"    // seal the forms of pages
 	BrowserKeys Purpose = "browsers" // mark browsers as known to an account
 	ClusterKeys Purpose = "cluster"  // certify the nodes of a cluster to each other
+	FactorKeys  Purpose = "factors"  // seal the secrets of authenticator apps
 	RS256Keys   Purpose = "rs256"    // sign id_tokens and other JWTs with RSA (RFC 7518 section 3.3)
 	ES256Keys   Purpose = "es256"    // sign them with ECDSA on P-256 (RFC 7518 section 3.4)
-	FactorKeys  Purpose = "factors"  // seal the secrets of authenticator apps
 )
 
 // Purposes has all purposes in the order of all lists. The first key of each is made with the
 // database.
 var Purposes = []Purpose{
-	TokenKeys, FormKeys, BrowserKeys, ClusterKeys, RS256Keys, ES256Keys, FactorKeys,
+	TokenKeys, FormKeys, BrowserKeys, ClusterKeys, FactorKeys, RS256Keys, ES256Keys,
 }
 
 // SigningPurposes has those whose keys are pairs: others know the public half.

@@ -58,7 +58,7 @@ func (c *keysList) Run(p *program) error {
 
 type keysRotate struct {
 	remoteFlags
-	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster rs256 es256 factors" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers, cluster, rs256, es256 or factors (${default})."`
+	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster factors rs256 es256" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers, cluster, factors, rs256 or es256 (${default})."`
 	Now     bool   `name:"now" help:"Drop all former keys at once, also when they are in use. Of rs256 and es256: sign with the new key at once."`
 	Yes     bool   `name:"yes" help:"With --now: do not ask."`
 }

@@ -70,8 +70,7 @@ func (s *service) show(ctx *fasthttp.RequestCtx, bearer string, at token.Endpoin
 // isCounted reports whether the rate limit took part in the verdict.
 func isCounted(v token.Verdict) bool {
 	switch v {
-	case token.RateLimited, token.InsufficientScope, token.UnapprovedScope, token.Admitted,
-		token.InsufficientAuthentication:
+	case token.RateLimited, token.InsufficientScope, token.UnapprovedScope, token.Admitted:
 		return true
 	}
 	return false
