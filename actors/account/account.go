@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -66,7 +67,36 @@ type Session struct {
 	AMR      []string  // how the user signed in (RFC 8176)
 	Proved   time.Time // when a code proved that the person is the user; zero = never since SignedIn
 	ProvedBy Way       // the way in that got the code
+	// Factored is when a second factor was last used in the session, after a way in; zero = never.
+	Factored time.Time
+	// NewBrowser says that the browser was not known to the account when the session began.
+	NewBrowser bool
 }
+
+// FactorUsed returns when the person last used a second factor in the session; zero = never. A way in
+// that counts as two factors, such as a passkey, was used when the person signed in.
+func (s *Session) FactorUsed() time.Time {
+	used := s.Factored
+	if used.IsZero() && s.HasTwoFactors() {
+		used = s.SignedIn
+	}
+	if s.ProvedBy.IsPasskey() && s.Proved.After(used) {
+		used = s.Proved
+	}
+	return used
+}
+
+// UsedFactor reports whether a second factor was used in the session within age before now.
+func (s *Session) UsedFactor(age time.Duration, now time.Time) bool {
+	used := s.FactorUsed()
+	return !used.IsZero() && now.Sub(used) < age
+}
+
+// HasTwoFactors reports whether the person has used two factors in the session.
+func (s *Session) HasTwoFactors() bool { return slices.Contains(s.AMR, MultipleFactors) }
+
+// MultipleFactors is the authentication method that stands for two factors (RFC 8176 section 2).
+const MultipleFactors = "mfa"
 
 // ID returns the name by which a user refers to a session. It reveals neither the cookie's value
 // nor its hash.
@@ -150,7 +180,7 @@ type Store interface {
 	Sessions(ctx context.Context, userID int64) ([]*Session, error)
 	// UpdateSession replaces SignedIn, Seen and Expires.
 	UpdateSession(ctx context.Context, s *Session) error
-	// ProveSession replaces Proved and ProvedBy, or returns ErrNotFound.
+	// ProveSession replaces Proved, ProvedBy, Factored and AMR, or returns ErrNotFound.
 	ProveSession(ctx context.Context, s *Session) error
 	// UseSignIn marks the sign-in at s.SignedIn as used. It returns ErrConflict if it was used
 	// before, or if the session has another sign-in or has ended.
@@ -186,4 +216,5 @@ type Store interface {
 	LogoutStore
 	ChallengeStore
 	GuessStore
+	FactorStore
 }

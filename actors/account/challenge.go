@@ -42,6 +42,7 @@ const (
 	ForBrowser      Purpose = "browser"      // make a browser known to an account
 	ForProof        Purpose = "proof"        // prove to be the user, before a change of credentials
 	ForResetProof   Purpose = "reset_proof"  // prove it by an older channel, for a new password
+	ForFactor       Purpose = "factor"       // be allowed to enter the second factor
 )
 
 // Requester is who requests codes for a recipient: a keyed hash of an unknown caller's network, or

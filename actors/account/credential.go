@@ -120,6 +120,9 @@ type CredentialChange struct {
 	Used        [32]byte  // hash of the link that allows the change; zero = none. It ends
 	Undone      time.Time // when the change was made that Used undoes
 	EndLinks    bool      // those that restore a channel
+	EndTrust    bool      // in all trusted browsers
+	// FreeFactors forgets the attempts at second factors.
+	FreeFactors bool
 	Notices     []Notice
 }
 

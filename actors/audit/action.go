@@ -21,6 +21,9 @@ const (
 	PasskeyAdded     Action = "passkey_added"
 	PasskeyRemoved   Action = "passkey_removed"
 	PasskeyRefused   Action = "passkey_refused" // its counter has fallen back: perhaps a copy
+	// FactorsChanged has details: authenticator_added, authenticator_removed, recovery_codes_replaced.
+	FactorsChanged Action = "factors_changed"
+	FactorUsed     Action = "factor_used" // details: app or recovery_code
 	// ConsentGiven and Authorized have the client as their target, the scopes as details, and as
 	// data the resources with their scopes. Authorized, a code that was issued, also has the session.
 	ConsentGiven     Action = "consent_given"
@@ -105,4 +108,5 @@ var Actions = []Action{
 	PasskeyRefused,
 	MemberAdded, MemberRemoved, GroupCreated,
 	GroupChanged, GroupDeleted, AttributeChanged, ClaimChanged, InvitationSent, InvitationEnded,
+	FactorsChanged, FactorUsed,
 }

@@ -102,6 +102,9 @@ type ClientOptions struct {
 	FirstParty bool `json:"first_party,omitempty"`
 	// RequirePKCE refuses authorization requests of a confidential client without a challenge.
 	RequirePKCE bool `json:"require_pkce,omitempty"`
+	// RequireSecondFactor has people use a second factor before they get a code, and refuses access
+	// tokens of a sign-in without one at the endpoints of this service.
+	RequireSecondFactor bool `json:"require_second_factor,omitempty"`
 	// JWTAccessTokens makes the client's access tokens JWTs (RFC 9068).
 	JWTAccessTokens bool `json:"jwt_access_tokens,omitempty"`
 	// JWKS and JWKSURI are the keys for private_key_jwt (RFC 7523); at most one of them is set.

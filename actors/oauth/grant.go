@@ -31,7 +31,7 @@ type AuthorizationCode struct {
 // GrantDetails are what a grant has beside its scopes. The zero value is that of a request without
 // OpenID and without resources. A Store keeps them as JSON.
 type GrantDetails struct {
-	AuthTime int64    `json:"auth_time,omitempty"` // Unix seconds of the sign-in (OpenID Connect Core section 2)
+	AuthTime int64    `json:"auth_time,omitempty"` // Unix seconds of the sign-in (OpenID Connect Core section 2); 0 = an older program made the grant
 	AMR      []string `json:"amr,omitempty"`       // how the user signed in (RFC 8176)
 	SID      string   `json:"sid,omitempty"`       // session ID for the client (OpenID Connect Back-Channel Logout section 2.1)
 	Nonce    string   `json:"nonce,omitempty"`     // of the authorization request; only the first id_token has it

@@ -106,7 +106,7 @@ func Metadata(about About) []byte {
 		Languages:                about.Languages,
 		SubjectTypes:             []string{"public"},
 		IDTokenAlgs:              IDTokenAlgs,
-		ACRValues:                []string{ACR1},
+		ACRValues:                []string{ACR1, ACR2},
 		ClaimTypes:               []string{"normal"},
 		Claims:                   Claims,
 		BackchannelLogout:        true,

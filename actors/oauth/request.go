@@ -67,6 +67,9 @@ type Introspection struct {
 	Issued   time.Time
 	Expires  time.Time
 	Refresh  bool // it is a refresh token
+	// AuthTime and ACR are about the sign-in (RFC 9470 section 6.2); 0 and "" = not known.
+	AuthTime int64
+	ACR      string
 
 	Targets        Targets
 	Audience       []string // URIs of Targets; none = this service

@@ -77,6 +77,15 @@ func ofChange(ctx context.Context, old, u *account.User, a authority) context.Co
 	if lacksPasskey(u, old) {
 		ctx = ofUser(ctx, audit.PasskeyRemoved, u.ID)
 	}
+	var factors []string
+	for _, c := range credentialsOf(old, u) {
+		if c.factors != "" {
+			factors = append(factors, c.factors)
+		}
+	}
+	if factors != nil {
+		ctx = ofUser(ctx, audit.FactorsChanged, u.ID, factors...)
+	}
 	ctx = ofMembers(ctx, audit.AddressChanged, u.ID, addresses)
 	attributes := differing([]member{{"attributes", string(old.Attributes), string(u.Attributes)}})
 	return ofMembers(ctx, audit.AccountChanged, u.ID, append(differing([]member{

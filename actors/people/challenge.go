@@ -271,7 +271,10 @@ func (s *Service) signInByCode(
 	if purpose == account.ForResetProof {
 		purpose = account.ForReset
 	}
-	e := entry{by.Device, string(purpose), account.WayOf(c.Channel), known, by.App}
+	e := entry{
+		device: by.Device, means: string(purpose), way: account.WayOf(c.Channel), known: known,
+		app: by.App, second: by.Second,
+	}
 	return s.startSession(ctx, u, e, now)
 }
 

@@ -99,6 +99,7 @@ func startServices(
 	}
 	config.Tokens = s.tokens
 	config.Keys = func() []oauth.Key { return s.tokens.Keys(oauth.BrowserKeys) }
+	config.FactorKeys = func() []oauth.Key { return s.tokens.Keys(oauth.FactorKeys) }
 	if s.Service, err = people.New(config); err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,9 @@ func (s *Service) AcceptInvitation(
 	if err != nil {
 		return nil, fmt.Errorf("accept invitation: %w", err)
 	}
-	return s.startSession(ctx, u, entry{by.Device, byInvitation, account.EmailWay, false, by.App}, now)
+	return s.startSession(ctx, u, entry{
+		device: by.Device, means: byInvitation, way: account.EmailWay, app: by.App,
+	}, now)
 }
 
 // Invitations returns up to limit invitations with an ID above after, by ID.

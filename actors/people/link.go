@@ -85,6 +85,9 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 	if l.Made.Sub(u.PhoneSignInSince) < account.WayAge {
 		u.PhoneSignIn, u.PhoneSignInSince = false, time.Time{}
 	}
+	if a := u.Credentials.Authenticator; a != nil && l.Made.Sub(a.Created) < account.WayAge {
+		u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
+	}
 	*addressOf(u, l.Channel) = l.Address
 	if l.Channel == account.SMS {
 		u.PhoneSince = l.Since

@@ -30,13 +30,13 @@ const (
 // messageKinds are the kinds of messages of each channel.
 var messageKinds = map[account.Channel][]account.Kind{
 	account.SMS: {
-		account.PhoneCode, account.ChangeCode, account.ProofCode, account.LongCode,
-		account.AccountExists,
+		account.PhoneCode, account.ChangeCode, account.ProofCode, account.FactorCode,
+		account.LongCode, account.AccountExists, account.ManyFactorAttempts,
 	},
 	account.Email: {
 		account.RegisterCode, account.ResetCode, account.ChangeCode, account.BrowserCode,
-		account.ProofCode, account.LongCode, account.AccountExists, account.NoAccount,
-		account.ManyAttempts,
+		account.ProofCode, account.FactorCode, account.LongCode, account.AccountExists,
+		account.NoAccount, account.ManyAttempts, account.ManyFactorAttempts,
 	},
 }
 
@@ -50,6 +50,7 @@ type metrics struct {
 	smsRefused    *prometheus.CounterVec
 	hashSeconds   *prometheus.CounterVec
 	invitations   *prometheus.CounterVec
+	factors       *prometheus.CounterVec
 	panics        prometheus.Counter
 }
 
@@ -83,6 +84,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 				"or stranger.", "by"),
 		invitations: vector("gatehouse_invitations_total",
 			"Invitations by what became of them: sent, accepted or ended by an operator.", "state"),
+		factors: vector("gatehouse_second_factors_total",
+			"Second factors used by kind (app, recovery_code or none) and "+results, "kind", "result"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_messenger_panics_total",
 			Help: "Panics in messengers; each is logged with its stack.",
@@ -96,10 +99,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	}
 	for _, purpose := range []account.Purpose{
 		account.ForRegistration, account.ForPhone, account.ForReset, account.ForChange,
-		account.ForBrowser, account.ForProof, account.ForResetProof,
+		account.ForBrowser, account.ForProof, account.ForResetProof, account.ForFactor,
 	} {
 		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
 		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))
+	}
+	for _, kind := range []string{factorApp, factorRecovery} {
+		m.factors.WithLabelValues(kind, resultOf(nil))
 	}
 	for _, key := range []string{allCountries, ""} {
 		m.smsRefused.WithLabelValues(budgetName(key))
@@ -113,7 +119,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	var err error
 	for _, c := range []prometheus.Collector{
 		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.smsRefused,
-		m.hashSeconds, m.invitations, m.panics,
+		m.hashSeconds, m.invitations, m.factors, m.panics,
 	} {
 		err = errors.Join(err, registry.Register(c))
 	}
@@ -171,6 +177,7 @@ func resultOf(err error) string {
 		field     account.FieldError
 		fields    account.FieldErrors
 		stepUp    *StepUpError
+		factor    *FactorNeededError
 	)
 	switch {
 	case err == nil:
@@ -185,7 +192,8 @@ func resultOf(err error) string {
 	case errors.As(err, &field), errors.As(err, &fields),
 		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled),
 		errors.Is(err, ErrPasskeyRefused),
-		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded), errors.As(err, &stepUp):
+		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded), errors.As(err, &stepUp),
+		errors.As(err, &factor), errors.Is(err, ErrFactorCode):
 		return "refused"
 	}
 	return "failed"

@@ -57,8 +57,8 @@ func (s *Service) noticesTo(
 
 // noticesOf returns the notices about changes of credentials from old to u, for all old and new
 // channels. A channel that has left gets a link that restores it, unless an operator or a link has
-// made the change, a passkey that is old enough has confirmed it, or the channel was there for too
-// short a time to be trusted.
+// made the change, a settled second factor has confirmed it, or the channel was there for too short a
+// time to be trusted.
 func (s *Service) noticesOf(
 	ctx context.Context, old, u *account.User, changes []credential, a authority, now time.Time,
 ) (all []account.Notice) {
@@ -82,8 +82,7 @@ func (s *Service) noticesOf(
 		if a.kind == asLink {
 			n.Kind = account.ChangeUndone
 		}
-		byPasskey := a.kind == asPerson && a.way.IsPasskey() && old.IsSettled(a.way, now)
-		if a.kind == asLink || a.kind == asOperator || byPasskey ||
+		if a.kind == asLink || a.kind == asOperator || a.byFactor(old, now) ||
 			!old.IsSettled(account.WayOf(channel), now) {
 			n.Seed, n.Link = "", [32]byte{}
 		}

@@ -124,7 +124,7 @@ func (s *Service) signInByPasskey(
 	known := s.known.knows(attempt.Known(u.Email), u, now) ||
 		s.known.knows(attempt.Known(u.Phone), u, now)
 	return s.startSession(ctx, u, entry{
-		attempt.Device, byPasskey, key.Way(), known, attempt.App,
+		device: attempt.Device, means: byPasskey, way: key.Way(), known: known, app: attempt.App,
 	}, now)
 }
 

@@ -33,7 +33,8 @@ type Need int
 const (
 	NeedsNothing Need = iota
 	NeedsPassword
-	NeedsCode // as BeginProof sends it
+	NeedsCode   // as BeginProof sends it
+	NeedsFactor // as UseFactor takes it; what else is needed is known then
 )
 
 // Needs returns what the person in a session has to enter before credentials of u can be changed.
@@ -41,6 +42,9 @@ const (
 func (s *Service) Needs(
 	u *account.User, session *account.Session, signIn bool, now time.Time,
 ) Need {
+	if u.HasSecondFactor() && !session.UsedFactor(account.ProofLifetime, now) {
+		return NeedsFactor
+	}
 	proving := u.Proving(s.asks, now)
 	way, _, ok := proved(session, proving, signIn, now)
 	hasPassword := slices.Contains(proving, account.PasswordWay)
@@ -86,8 +90,8 @@ func proved(
 }
 
 // Prove returns nil when p allows changes of u's credentials: the password, if that is old enough,
-// or a code that was entered in the session. The error is ErrWrongCredentials, ErrProofNeeded, a
-// *ThrottledError or a failure. Wrong passwords count as at sign-in.
+// or a code that was entered in the session, and the second factor if there is one. The error is
+// ErrWrongCredentials, ErrProofNeeded, ErrFactorNeeded, a *ThrottledError or a failure. Wrong passwords count as at sign-in.
 func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.Time) error {
 	_, err := s.prove(ctx, u, p, now)
 	return err
@@ -103,6 +107,9 @@ func (s *Service) prove(
 	if p.Session.UserID != u.ID || u.Disabled {
 		return authority{}, ErrProofNeeded
 	}
+	if u.HasSecondFactor() && !p.Session.UsedFactor(account.ProofLifetime, now) {
+		return authority{}, ErrFactorNeeded
+	}
 	proving := u.Proving(s.asks, now)
 	hasPassword := slices.Contains(proving, account.PasswordWay)
 	way, at, ok := proved(p.Session, proving, p.SignIn, now)
@@ -113,7 +120,8 @@ func (s *Service) prove(
 	switch {
 	case ok && (!hasPassword || isStrong(way)):
 		return authority{
-			kind: asPerson, way: way, at: at, session: p.Session.Hash, keep: p.Session.Hash,
+			kind: asPerson, way: way, at: at, factor: p.Session.FactorUsed(),
+			session: p.Session.Hash, keep: p.Session.Hash,
 		}, nil
 	case !hasPassword:
 		return authority{}, ErrProofNeeded
@@ -132,7 +140,7 @@ func (s *Service) prove(
 		return nil
 	})
 	return authority{
-		kind: asPerson, way: account.PasswordWay, at: now,
+		kind: asPerson, way: account.PasswordWay, at: now, factor: p.Session.FactorUsed(),
 		session: p.Session.Hash, keep: p.Session.Hash,
 	}, err
 }
@@ -191,7 +199,8 @@ func (s *Service) ChangePassword(
 		return nil, err
 	}
 	return s.startSession(ctx, changed, entry{
-		device: p.Session.Device, way: account.PasswordWay,
+		device: p.Session.Device, way: account.PasswordWay, known: !p.Session.NewBrowser,
+		factor: a.factor.Equal(p.Session.Factored) && !a.factor.IsZero(),
 	}, now)
 }
 

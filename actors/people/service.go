@@ -34,10 +34,12 @@ import (
 // Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail, Issuer and those
 // after Metrics are optional, all others required.
 type Config struct {
-	Store   account.Store
-	Tokens  Tokens
-	Keys    func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
-	Session time.Duration      // lifetime of a session after its last use
+	Store  account.Store
+	Tokens Tokens
+	Keys   func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
+	// FactorKeys are the keys for oauth.FactorKeys, the current one first.
+	FactorKeys func() []oauth.Key
+	Session    time.Duration // lifetime of a session after its last use
 	// SessionMax is the lifetime of a session after its sign-in, however often it is used.
 	SessionMax time.Duration
 	Messenger  account.CodeSender // sends messages to people; nil = no messages
@@ -49,9 +51,12 @@ type Config struct {
 	// PasskeyDomain is the relying party ID of passkeys, as of account.PasskeyDomain; "" = there are no
 	// passkeys. It needs Issuer.
 	PasskeyDomain string
+	Name          string // of the service, in authenticator apps; "" = the host of Issuer
 	Logger        *slog.Logger
 	Metrics       prometheus.Registerer
 
+	// RequireSecondFactor has everybody set up a second factor.
+	RequireSecondFactor bool
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
 	// Accounts says who may make accounts; optional: "" = account.OpenAccounts.

@@ -35,13 +35,23 @@ type SignIn struct {
 	Device   string // short name of the browser and system
 	Known    string // value of the cookie that marks the browser as known; "" = none
 	App      string // id of the client that the person signs in for; "" = none
+	Second   SecondStep
+}
+
+// SecondStep says what a browser has for the second step of a sign-in.
+type SecondStep struct {
+	Secret  string // of the browser, which the second step is bound to
+	Trusted string // value of the cookie of a trusted browser; "" = none
+	Always  bool   // the second factor is asked for in trusted browsers as well
 }
 
 // SignedIn is a new session.
 type SignedIn struct {
 	Token string // for the session cookie: base62, 256 random bits; only its hash is stored
 	Known string // for the cookie that marks the browser as known to this account
-	User  *account.User
+	// Trusted is for the cookie that makes the browser trusted; "" = the person has not chosen that.
+	Trusted string
+	User    *account.User
 }
 
 // Browser is the browser in which a person enters a code.
@@ -50,10 +60,11 @@ type Browser struct {
 	Device string // as in SignIn
 	Known  string // as in SignIn
 	App    string // as in SignIn
+	Second SecondStep
 }
 
-// SignIn starts a session. The error is ErrWrongCredentials, a *ThrottledError or a failure. An
-// unknown address takes the same time as a wrong password.
+// SignIn starts a session. The error is ErrWrongCredentials, a *FactorNeededError, a *ThrottledError or
+// a failure. An unknown address takes the same time as a wrong password.
 func (s *Service) SignIn(
 	ctx context.Context, attempt SignIn, now time.Time,
 ) (in *SignedIn, err error) {
@@ -104,7 +115,8 @@ func (s *Service) authenticate(
 		u = s.rehash(ctx, u, attempt.Password, now)
 	}
 	return s.startSession(ctx, u, entry{
-		attempt.Device, byPassword, account.PasswordWay, known, attempt.App,
+		device: attempt.Device, means: byPassword, way: account.PasswordWay, known: known,
+		app: attempt.App, second: attempt.Second,
 	}, now)
 }
 
@@ -115,6 +127,8 @@ type entry struct {
 	way    account.Way
 	known  bool   // the browser has signed in to the account before
 	app    string // as in SignIn
+	second SecondStep
+	factor bool // a second factor was used
 }
 
 // amrOf says how a user signed in by a way in (RFC 8176).
@@ -122,6 +136,28 @@ var amrOf = map[account.Way][]string{
 	account.PasswordWay: {"pwd"},
 	account.EmailWay:    {"otp"},
 	account.PhoneWay:    {"otp", "sms"},
+}
+
+// amr returns how the user has signed in (RFC 8176).
+func (e *entry) amr() []string {
+	if e.way.IsPasskey() {
+		return passkeyAMR
+	}
+	if e.factor {
+		return withFactor(amrOf[e.way])
+	}
+	return amrOf[e.way]
+}
+
+// withFactor returns authentication methods with a second factor.
+func withFactor(amr []string) []string {
+	amr = slices.Clone(amr)
+	for _, method := range []string{"otp", account.MultipleFactors} {
+		if !slices.Contains(amr, method) {
+			amr = append(amr, method)
+		}
+	}
+	return amr
 }
 
 // signedInBy returns the way in that began a session; "" = one of which it has no record.
@@ -165,10 +201,17 @@ func (s *Service) rehash(
 }
 
 // startSession starts a session for u, who has entered the password or a code. If the account is
-// changed meanwhile so that the person could still sign in, it starts another one.
+// changed meanwhile so that the person could still sign in, it starts another one. The error is a
+// *FactorNeededError if a second factor has to be used first.
 func (s *Service) startSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (*SignedIn, error) {
+	switch asks, err := s.asksFactor(ctx, u, e, now); {
+	case err != nil:
+		return nil, err
+	case asks:
+		return nil, s.awaitFactor(ctx, u, e, "", now)
+	}
 	in, current, err := s.beginSession(ctx, u, e, now)
 	if err == nil && in == nil && s.stillSignsIn(u, current, e.way) {
 		in, _, err = s.beginSession(ctx, current, e, now)
@@ -186,13 +229,16 @@ func (s *Service) beginSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (in *SignedIn, current *account.User, err error) {
 	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
+	if e.factor {
+		in.Known = s.known.ownMark(u, now)
+	}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
 		Expires: s.sessionExpiry(now, now), Device: e.device, Way: e.way,
-		AMR: amrOf[e.way],
+		AMR: e.amr(), NewBrowser: !e.known,
 	}
-	if e.way.IsPasskey() {
-		session.AMR = passkeyAMR
+	if e.factor {
+		session.Factored = now
 	}
 	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,
 		s.noticesOfSignIn(ctx, u, e, now)...)

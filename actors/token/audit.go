@@ -119,7 +119,7 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"post_logout_redirect_uris", list(o.PostLogoutRedirectURIs)},
 		{"backchannel_logout_uri", o.BackchannelLogoutURI},
 		{"first_party", o.FirstParty},
-		{"require_pkce", o.RequirePKCE},
+		{"require_pkce", o.RequirePKCE}, {"require_second_factor", o.RequireSecondFactor},
 		{"access_token_format", map[bool]string{true: "jwt", false: "opaque"}[o.JWTAccessTokens]},
 		{"jwks", o.JWKS},
 		{"jwks_uri", o.JWKSURI},

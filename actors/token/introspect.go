@@ -166,7 +166,11 @@ func (s *Service) describeRefresh(token string, now time.Time) (oauth.Introspect
 	f := &row.Family
 	expires := earlier(f.Expires, f.Ends)
 	about := oauth.Introspection{Scopes: f.Scopes, ClientID: f.ClientID, UserID: f.UserID,
-		Expires: expires, Refresh: true, Targets: f.Details.Targets}
+		Expires: expires, Refresh: true, Targets: f.Details.Targets,
+		AuthTime: f.Details.AuthTime}
+	if about.AuthTime != 0 {
+		about.ACR = f.Details.ACR()
+	}
 	if !f.Revoked && row.Generation == f.Generation && now.Before(expires) {
 		about.Active, err = s.isEnabled(ctx, &about)
 	}

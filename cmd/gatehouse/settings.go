@@ -100,6 +100,7 @@ type identitySettings struct {
 	MessengerSecretFile    secretFile      `name:"messenger-secret-file" variable:"GATEHOUSE_MESSENGER_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
 	MessengerFrom          mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
 	Accounts               choice          `name:"accounts" variable:"GATEHOUSE_ACCOUNTS" default:"open" oneof:"open invited operators" group:"identity" placeholder:"WHO" help:"Who may make accounts: open (everybody), invited (operators, and whom they invite) or operators (${default})."`
+	SecondFactor           choice          `name:"second-factor" variable:"GATEHOUSE_SECOND_FACTOR" default:"optional" oneof:"optional required" group:"identity" placeholder:"RULE" help:"Whether people must set up a second factor: optional or required (${default})."`
 	PhoneReplacesPassword  choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
 	PasskeyDomain          hostName        `name:"passkey-domain" variable:"GATEHOUSE_PASSKEY_DOMAIN" group:"identity" placeholder:"HOST" help:"Domain that passkeys are for: the host of the base URL, or a parent of it that can be registered (default: that host; an IP address has no passkeys)."`
 	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
@@ -481,6 +482,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		RedirectSchemes:      s.RedirectSchemes,
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
+		RequireSecondFactor:   s.SecondFactor == "required",
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",
 		PasskeyDomain:         string(s.PasskeyDomain),
 		Accounts:              account.Accounts(s.Accounts),

@@ -19,6 +19,7 @@ type userCommand struct {
 	Enable        idCommand         `cmd:"" help:"Accept a disabled user again."`
 	Delete        idCommand         `cmd:"" help:"Delete a user and all data of that user."`
 	ResetPassword userResetPassword `cmd:"" help:"Set a new password, and end all sessions and tokens."`
+	ResetFactors  idCommand         `cmd:"" help:"Remove the second factors of a user who has lost them."`
 	RevokeTokens  idCommand         `cmd:"" help:"Revoke all tokens of a user."`
 	Sessions      userSessions      `cmd:"" help:"List the sessions of a user."`
 	EndSession    userEndSession    `cmd:"" help:"End a session of a user."`
@@ -39,6 +40,8 @@ func newUserCommand() userCommand {
 		Disable: command("disable", "2", http.MethodPost, "disable", ""),
 		Enable:  command("enable", "2", http.MethodPost, "enable", ""),
 		Delete:  command("delete", "2", http.MethodDelete, "", "deleted"),
+		ResetFactors: command("reset-factors", "1", http.MethodPost, "reset-factors",
+			"the second factors are removed, and the person gets a notice"),
 		RevokeTokens: command("revoke-tokens", "1", http.MethodPost, "revoke-tokens",
 			"the tokens have ended"),
 	}

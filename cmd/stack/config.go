@@ -157,6 +157,8 @@ type Identity struct {
 	SigningKeyAge time.Duration
 	// Accounts says who may make accounts; optional: "" = account.OpenAccounts.
 	Accounts account.Accounts
+	// RequireSecondFactor has everybody set up a second factor.
+	RequireSecondFactor bool
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
 	// PasskeyDomain is the relying party ID of passkeys; optional: "" = the host of the issuer, if

@@ -71,9 +71,10 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	users := people.Config{
 		PasskeyDomain: passkeys,
 		Store:         tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL, SessionMax: c.SessionMax,
-		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
-		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
-		Issuer: issuer,
+		Keys:       func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
+		FactorKeys: func() []oauth.Key { return s.Tokens.Keys(oauth.FactorKeys) },
+		Messenger:  c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
+		Issuer: issuer, Name: s.brand().Name, RequireSecondFactor: c.RequireSecondFactor,
 		Logger: s.Logger, Metrics: s.Metrics,
 		PhoneReplacesPassword: c.PhoneReplacesPassword, Accounts: c.Accounts, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,

@@ -98,7 +98,7 @@ func discovery(t *testing.T, p *pacttest.Pact) {
 		"introspection_endpoint_auth_signing_alg_values_supported": pacttest.Having("RS256", "ES256"),
 		"subject_types_supported":                                  []string{"public"},
 		"id_token_signing_alg_values_supported":                    pacttest.Having("RS256", "ES256"),
-		"acr_values_supported":                                     []string{"1"},
+		"acr_values_supported":                                     []string{"1", "2"},
 		"claim_types_supported":                                    []string{"normal"},
 		"ui_locales_supported":                                     pacttest.Having("en"),
 		"claims_supported": pacttest.Having("iss", "sub", "aud", "exp", "iat", "auth_time",
@@ -373,6 +373,12 @@ func userInfos(t *testing.T, p *pacttest.Pact) {
 			accessToken, "scope", allOpenID, "kind", "expired")}, 401, "token_expired",
 			header("WWW-Authenticate", challenge(expiredChallenge), "Cache-Control", "no-store",
 				anyOrigin, "*"), three("token_expired"))
+		fails("after a sign-in with one factor, where the client requires two", []state{
+			confidential("scope", allOpenID, "require_second_factor", true),
+			given("an access token", "access_token", accessToken, "scope", allOpenID, "acr", "1")},
+			401, "insufficient_user_authentication",
+			header("WWW-Authenticate", challenge(factorChallenge), "Cache-Control", "no-store",
+				anyOrigin, "*"), three("insufficient_user_authentication"))
 		fails("with a revoked token", []state{client, given("an access token", "access_token",
 			accessToken, "scope", allOpenID, "kind", "revoked")}, 401, "",
 			header("WWW-Authenticate", challenge(invalidChallenge), "Cache-Control", "no-store",

@@ -15,6 +15,7 @@ type optionRecord struct {
 	BackchannelLogoutURI   string          `json:"backchannel_logout_uri,omitempty"`
 	FirstParty             bool            `json:"first_party,omitempty"`
 	RequirePKCE            bool            `json:"require_pkce,omitempty"`
+	RequireSecondFactor    bool            `json:"require_second_factor,omitempty"`
 	AccessTokenFormat      string          `json:"access_token_format,omitempty"`
 	JWKS                   json.RawMessage `json:"jwks,omitempty"`
 	JWKSURI                string          `json:"jwks_uri,omitempty"`
@@ -48,7 +49,8 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 		IDTokenAlg: o.IDTokenAlg, ClaimsInIDToken: o.ClaimsInIDToken,
 		PostLogoutRedirectURIs: o.PostLogoutRedirectURIs,
 		BackchannelLogoutURI:   o.BackchannelLogoutURI, RequirePKCE: o.RequirePKCE,
-		JWKS: json.RawMessage(o.JWKS), JWKSURI: o.JWKSURI, Resources: o.Resources,
+		RequireSecondFactor: o.RequireSecondFactor,
+		JWKS:                json.RawMessage(o.JWKS), JWKSURI: o.JWKSURI, Resources: o.Resources,
 		SelfRegistered: o.SelfRegistered, MetadataURL: o.MetadataURL,
 		Verified: o.Verified, FirstParty: o.FirstParty, RequireGroups: o.RequireGroups,
 		Federated: federatedRecord{o.Federated.Issuer, o.Federated.Subject, o.Federated.Audience,
@@ -68,6 +70,7 @@ func options(o *object, to *oauth.ClientOptions) {
 	o.clearable("backchannel_logout_uri", &to.BackchannelLogoutURI)
 	o.flag("first_party", &to.FirstParty)
 	o.flag("require_pkce", &to.RequirePKCE)
+	o.flag("require_second_factor", &to.RequireSecondFactor)
 	o.clearable("jwks_uri", &to.JWKSURI)
 	o.texts("resources", &to.Resources)
 	o.texts("require_groups", &to.RequireGroups)

@@ -26,6 +26,8 @@ type userRecord struct {
 	ProfilePicture *string         `json:"profile_picture"`
 	HasPassword    bool            `json:"has_password"`
 	PhoneSignIn    bool            `json:"phone_sign_in"`
+	SecondFactor   bool            `json:"has_second_factor"`
+	RecoveryCodes  int             `json:"recovery_codes_left"`
 	Disabled       bool            `json:"disabled"`
 	CreatedAt      string          `json:"created_at"`
 	UpdatedAt      string          `json:"updated_at"`
@@ -41,7 +43,9 @@ func newUserRecord(u *account.User) userRecord {
 		DateOfBirth: orNull(u.DateOfBirth),
 		Address:     orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture),
 		HasPassword: u.PasswordHash != "", PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
-		CreatedAt: timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
+		SecondFactor:  u.HasSecondFactor(),
+		RecoveryCodes: len(u.Credentials.RecoveryCodes),
+		CreatedAt:     timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
 		Groups: orEmpty(u.Groups.Names()), Attributes: json.RawMessage(cmp.Or(u.Attributes, "{}")),
 	}
 }
@@ -220,6 +224,18 @@ func resetPassword(c *adminCall) (any, error) {
 		return nil, err
 	}
 	return nil, c.people.ResetPassword(c.context, id, password, c.now)
+}
+
+// resetFactors removes the second factors of a user who has lost them.
+func resetFactors(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.nothing(); err != nil {
+		return nil, err
+	}
+	return nil, c.people.ResetFactors(c.context, id, c.now)
 }
 
 func revokeUserTokens(c *adminCall) (any, error) {

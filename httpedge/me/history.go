@@ -110,6 +110,12 @@ var eventKeys = map[audit.Action]string{
 	audit.PasskeyRemoved: "passkey_removed",
 }
 
+// factorTexts are the sentences of changes of second factors, by the detail of the event.
+var factorTexts = []struct{ detail, key string }{
+	{"authenticator_added", "app_added"}, {"authenticator_removed", "app_removed"},
+	{"recovery_codes_replaced", "codes_replaced"},
+}
+
 // sentenceOf returns what happened to an account. app is the name of the client that it is about;
 // nil = none.
 func sentenceOf(e *audit.Event, app any) texts.Text {
@@ -172,7 +178,24 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 		return texts.Of("history.reused_unknown")
 	case audit.PasskeyRefused:
 		return texts.Of("history.passkey_refused")
+	case audit.FactorsChanged:
+		for _, row := range factorTexts {
+			if slices.Contains(e.Details, row.detail) {
+				return done(row.key)
+			}
+		}
+	case audit.FactorUsed:
+		switch {
+		case e.Outcome == audit.Failed:
+			return texts.Of("history.wrong_factor")
+		case slices.Contains(e.Details, "recovery_code"):
+			return texts.Of("history.used_recovery")
+		}
+		return texts.Of("history.used_app")
 	case audit.BudgetReached:
+		if slices.Contains(e.Details, "second_factors") {
+			return texts.Of("history.many_factors")
+		}
 		if slices.Contains(e.Details, "passwords") {
 			return texts.Of("history.many_passwords")
 		}

@@ -52,6 +52,10 @@ func Endpoints(
 		{Pattern: pages.PathMePhone, Handle: s.Replay(sms(s.changeAddress(toPhone)))},
 		{Pattern: pages.PathMePhoneVerify, Handle: s.Replay(sms(s.verifyAddress(toPhone)))},
 		{Pattern: pages.PathMePhoneResend, Handle: sms(s.resendAddress(toPhone))},
+		{Pattern: pages.PathMeFactors, Handle: s.personal(s.factors)},
+		{Pattern: pages.PathMeApp, Handle: s.Coalesce(s.personal(s.setUpApp))},
+		{Pattern: pages.PathMeRecovery, Handle: s.Coalesce(s.personal(s.newCodes))},
+		{Pattern: pages.PathMeRemove, Handle: s.Replay(s.personal(s.removeAuthenticator))},
 		{Pattern: pages.PathMeDelete, Handle: s.Replay(s.personal(s.deleteAccount))},
 	}
 	for i := range all {

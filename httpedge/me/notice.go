@@ -28,6 +28,7 @@ const (
 	noticePasskeyAdded
 	noticePasskeyRenamed
 	noticePasskeyRemoved
+	noticeAppGone
 )
 
 var noticeKeys = map[notice]string{
@@ -38,6 +39,7 @@ var noticeKeys = map[notice]string{
 	noticeEmailRemoved: "address.email_removed", noticePhoneRemoved: "address.phone_removed",
 	noticePasswordOnly: "phonesignin.ended", noticePasskeyAdded: "passkey.added",
 	noticePasskeyRenamed: "passkey.renamed", noticePasskeyRemoved: "passkey.removed",
+	noticeAppGone: "factors.removed",
 }
 
 const (

@@ -26,17 +26,28 @@ func (p *person) hasPassword() bool { return p.User.PasswordHash != "" }
 
 // needs returns what the person has to enter before the change that the page is for.
 func (s *service) needs(p *person) people.Need {
-	deletes := string(p.HTTP.Path()) == pages.PathMeDelete
-	return s.people.Needs(p.User, p.Session, deletes, p.Now)
+	return s.needsAt(p, string(p.HTTP.Path()))
+}
+
+// needsAt is needs for the page at path.
+func (s *service) needsAt(p *person, path string) people.Need {
+	if path == pages.PathMeApp {
+		return s.people.NeedsToEnrol(p.User, p.Session, p.Now)
+	}
+	return s.people.Needs(p.User, p.Session, path == pages.PathMeDelete, p.Now)
 }
 
 // fresh reports whether the form of a change of credentials can be shown. If not, it asks for the
 // proof that is missing. Who has signed in by a passkey is asked for that before the password.
 func (s *service) fresh(p *person) bool {
 	needs := s.needs(p)
-	if needs == people.NeedsCode ||
-		needs == people.NeedsPassword && !p.HTTP.IsPost() && p.Session.Way.IsPasskey() {
+	switch {
+	case needs == people.NeedsCode,
+		needs == people.NeedsPassword && !p.HTTP.IsPost() && p.Session.Way.IsPasskey():
 		s.askProof(p)
+		return false
+	case needs == people.NeedsFactor:
+		s.askFactor(p)
 		return false
 	}
 	return true
@@ -51,20 +62,29 @@ var proofPages = map[string]string{
 	"phone-sign-in": pages.PathMePhoneSignIn, "delete": pages.PathMeDelete,
 	"passkeys": pages.PathMePasskeys, "passkeys-add": pages.PathMePasskeyAdd,
 	"passkeys-add-key": pages.PathMePasskeyAdd + "?kind=key",
+	"app":              pages.PathMeApp, "codes": pages.PathMeRecovery, "remove-app": pages.PathMeRemove,
+}
+
+// proofName returns the name of the page of this request among proofPages; "" = it has none.
+func proofName(p *person) string {
+	at := string(p.HTTP.Path())
+	if kind := string(p.HTTP.QueryArgs().Peek("kind")); kind != "" {
+		at += "?kind=" + kind
+	}
+	for name, path := range proofPages {
+		if at == path || at == path+"/verify" {
+			return name
+		}
+	}
+	return ""
 }
 
 // askProof sends the browser to the page that sends a code, and from there back to the page of this
 // request.
 func (s *service) askProof(p *person) {
-	for name, path := range proofPages {
-		at := string(p.HTTP.Path())
-		if query := string(p.HTTP.QueryArgs().Peek("kind")); query != "" {
-			at += "?kind=" + query
-		}
-		if at == path || at == path+"/verify" {
-			visit.Redirect(p.HTTP, pages.PathMeConfirm+"?"+paramFor+"="+name)
-			return
-		}
+	if name := proofName(p); name != "" {
+		visit.Redirect(p.HTTP, p.withThen(pages.PathMeConfirm+"?"+paramFor+"="+name))
+		return
 	}
 	visit.Redirect(p.HTTP, pages.PathMe)
 }
@@ -77,6 +97,10 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 	}{
 		{pages.PathMeConfirm, s.confirm}, {pages.PathMeConfirmVerify, s.verifyProof},
 		{pages.PathMeConfirmResend, s.resendProof}, {pages.PathMeConfirmPasskey, s.confirmPasskey},
+		{pages.PathMeConfirmResend, s.resendProof},
+		{pages.PathMeConfirmFactor, func(p *person, next string, _ *visit.CodeFlow) {
+			s.confirmFactor(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
+		}},
 	} {
 		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
 			Format: endpoint.Page, Handle: s.Replay(s.personal(func(p *person) {
@@ -86,15 +110,15 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 					visit.Redirect(p.HTTP, pages.PathMe)
 					return
 				}
-				row.handle(p, next, s.proofFlow(name))
+				row.handle(p, p.withThen(next), s.proofFlow(p, name))
 			}))})
 	}
 	return all
 }
 
 // proofFlow asks for the code that the page of that name needs.
-func (s *service) proofFlow(name string) *visit.CodeFlow {
-	query := "?" + paramFor + "=" + name
+func (s *service) proofFlow(p *person, name string) *visit.CodeFlow {
+	query := p.withThen("?" + paramFor + "=" + name)
 	return &visit.CodeFlow{
 		Kind: pages.VerifyEmailProof, Purpose: account.ForProof,
 		Start: pages.PathMeConfirm + query, Path: pages.PathMeConfirmVerify + query,
@@ -227,6 +251,8 @@ func (s *service) refuseProof(p *person, err error,
 		show(status, problems...)
 	case errors.Is(err, people.ErrProofNeeded):
 		s.askProof(p)
+	case errors.Is(err, people.ErrFactorNeeded):
+		s.askFactor(p)
 	default:
 		return false
 	}

@@ -56,6 +56,12 @@ const hostile = `</title><script>alert(1)</script>" onfocus="x" ' {{.}} &amp; ` 
 
 const flowQuery = "?client_id=a&state=%26%3D+x"
 
+// appSecret and appURL are those of an authenticator app.
+const (
+	appSecret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+	appURL    = "otpauth://totp/Gatehouse:rosa%40example.com?secret=" + appSecret + "&issuer=Gatehouse&algorithm=SHA1&digits=6&period=30"
+)
+
 var (
 	rosa  = pages.Account{ID: 7, Name: "Rosa Liebermann", Address: "rosa@example.com"}
 	kofi  = pages.Account{ID: 9007199254740991, Name: "Kofi", Address: "+4915112345678"}
@@ -327,6 +333,29 @@ var all = map[string]page{
 	"me_phone_sign_in_again": pages.MePhoneSignIn{Account: rosa, NeedsPassword: true, Phone: kofi.Address, Allowed: true, Action: "/me/phone/sign-in", FormToken: "token",
 		Problems: []pages.Problem{{Field: "current_password", Text: texts.Of("wrong.own_password")}}},
 	"me_phone_sign_in_hostile": pages.MePhoneSignIn{Account: rogue, NeedsPassword: true, Phone: hostile, Action: "/me/phone/sign-in", FormToken: hostile, Problems: wrong},
+
+	"factor": pages.Factor{Client: "Atlas", Address: rosa.Address, Action: "/login/factor" + flowQuery, FormToken: "token",
+		OffersTrust: true, Back: "/login" + flowQuery},
+	"factor_again": pages.Factor{Address: rosa.Address, Action: "/login/factor", FormToken: "token", OffersTrust: true, Back: "/login",
+		Problems: []pages.Problem{{Field: "code", Text: texts.Of("factor.wrong")}}},
+	"factor_step_up": pages.Factor{Client: "Atlas", Address: kofi.Address, Action: "/login/step-up" + flowQuery, FormToken: "token", StepsUp: true},
+	"factor_code_first": pages.Factor{Address: rosa.Address, Action: "/login/factor", FormToken: "token", CodePath: "/login/factor/code",
+		CodeToken: "token", Channels: []string{"email", "sms"}, Back: "/login"},
+	"factor_hostile": pages.Factor{Client: hostile, Address: hostile, Action: "/login/factor", FormToken: hostile, OffersTrust: true, Problems: wrong},
+	"me_factors":     pages.MeFactors{Account: rosa},
+	"me_factors_on": pages.MeFactors{Account: rosa, App: texts.Day(time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)), Codes: 9,
+		Notice: texts.Of("factors.replaced")},
+	"me_factors_hostile": pages.MeFactors{Account: rogue, Problems: wrong},
+	"me_app":             pages.MeApp{Account: rosa, Secret: appSecret, URL: appURL, NeedsPassword: true, Action: "/me/factors/app", FormToken: "token"},
+	"me_app_again": pages.MeApp{Account: rosa, Secret: appSecret, URL: appURL, Required: true, Action: "/me/factors/app", FormToken: "token",
+		Problems: []pages.Problem{{Field: "code", Text: texts.Of("factor.app_wrong")}}},
+	"me_app_hostile": pages.MeApp{Account: rogue, Secret: hostile, URL: hostile, NeedsPassword: true, Action: "/me/factors/app", FormToken: hostile, Problems: wrong},
+	"me_recovery":    pages.MeRecovery{Account: rosa, NeedsPassword: true, Action: "/me/factors/codes", FormToken: "token"},
+	"me_recovery_shown": pages.MeRecovery{Account: rosa, Codes: []string{"abcd-efgh-ijkl-mnop", "2345-6722-3344-5566"}, New: true,
+		Then: "/oauth/authorize" + flowQuery},
+	"me_recovery_hostile": pages.MeRecovery{Account: rogue, NeedsPassword: true, Action: "/me/factors/codes", FormToken: hostile, Problems: wrong},
+	"me_remove":           pages.MeRemove{Account: rosa, NeedsPassword: true, Action: "/me/factors/remove", FormToken: "token"},
+	"me_remove_hostile":   pages.MeRemove{Account: rogue, NeedsPassword: true, Action: "/me/factors/remove", FormToken: hostile, Problems: wrong},
 
 	"me_email":           pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, NeedsPassword: true, Action: "/me/email", FormToken: "token"},
 	"me_email_remove":    pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, CanRemove: true, NeedsPassword: true, Action: "/me/email", FormToken: "token"},

@@ -26,7 +26,8 @@ func TestPagesAreSmallAndSelfContained(t *testing.T) {
 			if n.Data == "script" && scriptIsOurs(p, n) {
 				continue
 			}
-			if foreign.MatchString("<" + n.Data + " ") {
+			qr := n.Data == "svg" && strings.HasPrefix(name, "me_app") // the QR code of a key
+			if foreign.MatchString("<"+n.Data+" ") && !qr {
 				t.Errorf("%s: got element %s, want none of its kind", name, n.Data)
 			}
 			if n.Data == "script" { // the one that every policy allows

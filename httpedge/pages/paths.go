@@ -26,6 +26,11 @@ const (
 	PathLoginResend    = "/login/resend"
 	PathLoginPasskey   = "/login/passkey"
 	PathPasskeyOffer   = "/login/passkey/offer"
+	PathLoginFactor    = "/login/factor" // the second step of a sign-in
+	PathFactorCode     = "/login/factor/code"
+	PathFactorVerify   = "/login/factor/verify"
+	PathFactorResend   = "/login/factor/resend"
+	PathStepUp         = "/login/step-up" // the second factor in a session
 	PathReset          = "/reset"
 	PathResetVerify    = "/reset/verify"
 	PathResetResend    = "/reset/resend"
@@ -64,6 +69,13 @@ const (
 	PathMeConfirmResend = "/me/confirm/resend"
 	// PathMeConfirmPasskey proves by a passkey in place of a code.
 	PathMeConfirmPasskey = "/me/confirm/passkey"
+
+	PathMeConfirmFactor = "/me/confirm/factor" // the second factor that such a change needs
+
+	PathMeFactors  = "/me/factors"
+	PathMeApp      = "/me/factors/app"    // sets up an authenticator app
+	PathMeRecovery = "/me/factors/codes"  // new recovery codes
+	PathMeRemove   = "/me/factors/remove" // removes the app
 
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"

@@ -140,3 +140,23 @@ func (p Verify) Changes() bool {
 
 // WaitText returns Wait in words.
 func (p Verify) WaitText() texts.Text { return texts.Wait(p.Wait) }
+
+// Factor is the page that asks for a second factor. Its fields are code, of the authenticator app or a
+// recovery code, and trust, which is true. With CodePath, it asks for a code to a channel of the
+// account first: its field is channel.
+type Factor struct {
+	Client      string
+	Address     string // of the account
+	Action      string
+	FormToken   string
+	OffersTrust bool     // the page has the field trust
+	StepsUp     bool     // the person is signed in
+	CodePath    string   // path and query that the form to request a code is sent to; "" = not needed
+	CodeToken   string   // its anti-forgery token
+	Channels    []string // to which a code can be sent: "email" or "sms"
+	Back        string   // path and query of the page to sign in; "" = not shown
+	Problems    Problems
+}
+
+// Render returns the page.
+func (p Factor) Render(v *View) ([]byte, error) { return v.render(factor, p) }

@@ -119,6 +119,9 @@ func (s *service) decideDevice(v *visit.Visit, who visit.Visitor) {
 		return
 	}
 	userCode, _ := oauth.ParseUserCode(v.Field("user_code"))
+	if decision == "allow" && s.stepsUpForDevice(v, who, client) {
+		return
+	}
 	switch {
 	case decision != "allow" && decision != "deny":
 		s.showDevice(v, who, c, client, fasthttp.StatusUnprocessableEntity,

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -52,12 +53,15 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 		Email: email, Password: password,
 		Caller: s.Caller(v),
 		Device: visit.DeviceOf(string(v.HTTP.UserAgent())),
-		Known:  s.KnownMark(v.HTTP, email), App: v.ClientID(),
+		Known:  s.KnownMark(v.HTTP, email), App: v.ClientID(), Second: s.SecondStep(v, email),
 	}, v.Now)
 	status, problems := visit.Again(v, err, "email", "login.too_many")
+	var factor *people.FactorNeededError
 	switch {
 	case err == nil:
 		s.finishSignIn(v, signedIn)
+	case errors.As(err, &factor):
+		s.GoToFactor(v, factor.Token)
 	case needsCode(err):
 		s.offerCode(v, status)
 	case status != 0:
@@ -80,11 +84,18 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 		return
 	}
 	s.KeepKnown(v.HTTP, signedIn.Known, user.Email, user.Phone)
+	if signedIn.Trusted != "" {
+		s.KeepTrusted(v.HTTP, signedIn.Trusted, user.Email, user.Phone)
+	}
 	v.Secret = s.RenewBrowserSecret(v.HTTP)
 	next := v.Home()
-	if v.Pending != nil {
+	switch {
+	case v.Pending != nil:
 		v.Pending.Prove(session)
 		next = v.PathChosen(pages.PathAuthorize, user.ID)
+	case s.people.MustEnrol(user, session, false):
+		visit.Redirect(v.HTTP, pathEnrol(next))
+		return
 	}
 	visit.Redirect(v.HTTP, s.afterPassword(v, user, next))
 }

@@ -51,7 +51,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	}
 	register, phone, reset := s.registerFlow(), s.phoneFlow(), s.resetFlow()
 	resetProof := s.resetProofFlow()
-	browser := s.browserFlow()
+	browser, factor := s.browserFlow(), s.factorFlow()
 	email := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.flow(handle))
 	}
@@ -66,6 +66,11 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathLoginResend, Handle: email(s.ResendCode(browser))},
 		{Pattern: pages.PathLoginPasskey, Handle: s.Passkeys(s.Coalesce(s.flow(s.loginPasskey)))},
 		{Pattern: pages.PathPasskeyOffer, Handle: s.Passkeys(s.Replay(s.flow(s.offerPasskey)))},
+		{Pattern: pages.PathLoginFactor, Handle: s.Coalesce(s.flow(s.factor))},
+		{Pattern: pages.PathFactorCode, Handle: s.Replay(s.flow(s.factorCode))},
+		{Pattern: pages.PathFactorVerify, Handle: s.Coalesce(s.flow(s.verifyFactor(factor)))},
+		{Pattern: pages.PathFactorResend, Handle: s.flow(s.ResendCode(factor))},
+		{Pattern: pages.PathStepUp, Handle: s.Coalesce(s.flow(s.stepUp))},
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
 		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},

@@ -66,7 +66,11 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	c *account.Challenge) {
 	in, err := f.confirm(v, token, code, s.Browser(v, c.Address))
 	var stepUp *people.StepUpError
+	var factor *people.FactorNeededError
 	switch {
+	case errors.As(err, &factor):
+		s.DropCode(v.HTTP)
+		s.GoToFactor(v, factor.Token)
 	case errors.As(err, &stepUp):
 		s.GoOnToCode(v, &s.resetProofFlow().CodeFlow, stepUp.Token)
 	case err == nil:

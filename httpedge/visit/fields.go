@@ -28,6 +28,7 @@ var errorKeys = []struct {
 	{people.ErrPasskeyExpired, "passkey.expired"}, {people.ErrPasskeyRefused, "passkey.refused"},
 	{people.ErrPasskeyTaken, "passkey.taken"}, {people.ErrManyPasskeys, "passkey.many"},
 	{people.ErrDisabled, "login.disabled_text"}, {people.ErrProofNeeded, "wrong.proof_needed"},
+	{people.ErrFactorCode, "factor.code_first"},
 }
 
 // TextOf returns the text of an error about what a person entered.

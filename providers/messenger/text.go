@@ -64,7 +64,8 @@ func lifetimeOf(kind account.Kind) int {
 // shortKey returns the key of a text message.
 func shortKey(kind account.Kind) string {
 	switch kind {
-	case account.ProofCode, account.AccountExists, account.LongCode:
+	case account.ProofCode, account.FactorCode, account.AccountExists, account.LongCode,
+		account.ManyFactorAttempts:
 		return "sms." + string(kind)
 	}
 	return "sms.code"
@@ -88,6 +89,10 @@ func longKeys(kind account.Kind) [][]string {
 	switch kind {
 	case account.ProofCode:
 		return [][]string{{"code"}, {"enter_proof"}, {"not_you_proof"}}
+	case account.FactorCode:
+		return [][]string{{"code"}, {"enter_factor"}, {"not_you_factor"}}
+	case account.ManyFactorAttempts:
+		return [][]string{{"many_factor_attempts"}, {"many_factor_advice"}}
 	case account.RegisterCode:
 		return [][]string{{"code"}, {"enter_register"}, {"ignore"}}
 	case account.ResetCode:

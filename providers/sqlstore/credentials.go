@@ -72,6 +72,9 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 		if err := b.changeLinks(u.ID, c); err != nil {
 			return err
 		}
+		if err := b.changeTrust(u.ID, c); err != nil {
+			return err
+		}
 		return b.addNotices(c.Notices)
 	})
 	if err != nil {

@@ -395,11 +395,22 @@ func TestDropTokenKeys(t *testing.T) {
 			if l, err := s.Link(t.Context(), hash); err != nil || l.Address != ann.Email {
 				t.Fatalf("got %+v and error %v, want a link", l, err)
 			}
-			if err := errors.Join(s.Close(),
+			waits := &account.PendingSignIn{Hash: newHash(), UserID: ann.ID,
+				Ends: time.Now().Add(time.Hour)}
+			trusted := &account.TrustedBrowser{Hash: newHash(), UserID: ann.ID,
+				Ends: time.Now().Add(time.Hour)}
+			if err := errors.Join(s.CreatePendingSignIn(t.Context(), waits),
+				s.TrustBrowser(t.Context(), trusted), s.Close(),
 				sqlstore.DropTokenKeys(t.Context(), config)); err != nil {
 				t.Fatal(err)
 			}
 			s = open(t, config)
+			_, pending := s.PendingSignIn(t.Context(), waits.Hash)
+			_, trust := s.TrustedBrowser(t.Context(), trusted.Hash)
+			if !errors.Is(pending, account.ErrNotFound) || !errors.Is(trust, account.ErrNotFound) {
+				t.Errorf("got %v and %v, want no sign-in that waits and no trusted browser", pending,
+					trust)
+			}
 			events, err := s.Events(t.Context(), audit.Filter{Limit: 10})
 			if err != nil || len(events) != 1 || events[0].Action != audit.KeysDropped ||
 				events[0].Target != "tokens" || events[0].Source != (audit.Source{}) {

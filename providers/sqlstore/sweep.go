@@ -40,7 +40,7 @@ var sweepSteps = []sweepStep{
 	{text: `DELETE FROM changes WHERE number IN
 (SELECT number FROM changes WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM keys WHERE (purpose, number) IN
-(SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 LIMIT $2)`},
+(SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 AND purpose <> '` + string(oauth.FactorKeys) + `' LIMIT $2)`},
 	{text: `DELETE FROM authorization_codes WHERE hash IN
 (SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM device_codes WHERE hash IN
@@ -53,6 +53,12 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM used_challenges WHERE hash IN
 (SELECT hash FROM used_challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`, age: challengeKept},
+	{text: `DELETE FROM pending_sign_ins WHERE hash IN
+(SELECT hash FROM pending_sign_ins WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM trusted_browsers WHERE hash IN
+(SELECT hash FROM trusted_browsers WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM factor_guesses WHERE (user_id, id) IN
+(SELECT user_id, id FROM factor_guesses WHERE at <= $1 ORDER BY at LIMIT $2)`, age: account.FactorWindow},
 	{text: `DELETE FROM links WHERE hash IN
 (SELECT hash FROM links WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM invitations WHERE id IN

@@ -74,6 +74,7 @@ var ClientKeys = []Key{
 	{"backchannel_logout_uri", "string", "Where it takes logout tokens.", nil},
 	{"first_party", "boolean", "An app of the operator's own: people are not asked for consent.", nil},
 	{"require_pkce", "boolean", "Authorization requests need a code_challenge.", nil},
+	{"require_second_factor", "boolean", "People use a second factor before it gets a code.", nil},
 	{"access_token_format", "string", "Form of its access tokens.", []string{"opaque", "jwt"}},
 	{"jwks", "object", "Public keys that it authenticates with (RFC 7517).", nil},
 	{"jwks_uri", "string", "Where these keys are.", nil},
