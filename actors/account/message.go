@@ -81,6 +81,8 @@ const (
 	PhoneSignInAllowed Kind = "phone_sign_in_allowed"
 	PhoneSignInEnded   Kind = "phone_sign_in_ended"
 	ChangeUndone       Kind = "change_undone"
+	ConnectionAdded    Kind = "connection_added" // to an account at another provider
+	ConnectionRemoved  Kind = "connection_removed"
 	NewBrowser         Kind = "new_browser" // a sign-in from a browser that is not known
 	AccountDeleted     Kind = "account_deleted"
 )
@@ -89,7 +91,7 @@ const (
 var Notices = []Kind{
 	AddressLeft, PasswordChanged, PasswordSet, PasswordRecovered, EmailAdded, EmailChanged,
 	EmailRemoved, PhoneAdded, PhoneChanged, PhoneRemoved, PhoneSignInAllowed, PhoneSignInEnded,
-	ChangeUndone, NewBrowser, AccountDeleted,
+	ConnectionAdded, ConnectionRemoved, ChangeUndone, NewBrowser, AccountDeleted,
 }
 
 // HasCode reports whether messages of the kind carry a code.

@@ -17,7 +17,10 @@ const (
 	PasswordChanged  Action = "password_changed" // by the person, who knew the former one
 	PasswordReset    Action = "password_reset"   // by a code, or by an operator
 	AddressChanged   Action = "address_changed"  // details: email or phone_number
-	ChangeUndone     Action = "change_undone"    // by the link of a notice; details: as above
+	// ConnectionAdded and ConnectionRemoved have the issuer of another provider as their target.
+	ConnectionAdded   Action = "connection_added"
+	ConnectionRemoved Action = "connection_removed"
+	ChangeUndone      Action = "change_undone" // by the link of a notice; details: as above
 	// ConsentGiven and Authorized have the client as their target, the scopes as details, and as
 	// data the resources with their scopes. Authorized, a code that was issued, also has the session.
 	ConsentGiven     Action = "consent_given"
@@ -51,7 +54,10 @@ const (
 	ResourceCreated  Action = "resource_created" // target: its URI
 	ResourceChanged  Action = "resource_changed" // target: its URI
 	ResourceDeleted  Action = "resource_deleted" // target: its URI
-	KeysRotated      Action = "keys_rotated"     // target: the purpose; details: now
+	ProviderCreated  Action = "provider_created" // target: its id; data: the values, without the secret
+	ProviderChanged  Action = "provider_changed" // details: the changed members; data: their values
+	ProviderDeleted  Action = "provider_deleted"
+	KeysRotated      Action = "keys_rotated" // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
 	UserRead         Action = "user_read"    // details: sessions if those were read
 	UsersListed      Action = "users_listed" // data: their number, and the first and last id
@@ -86,5 +92,6 @@ var Actions = []Action{
 	ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceChanged, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
-	TrailRead, AdminRefused, UsersImported, UsersExported,
+	TrailRead, AdminRefused, UsersImported, UsersExported, ConnectionAdded, ConnectionRemoved,
+	ProviderCreated, ProviderChanged, ProviderDeleted,
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/actors/account"
@@ -121,6 +122,21 @@ var credentials = []credential{
 		notice: account.PhoneSignInEnded, since: phoneSignInSince,
 		differs: func(old, u *account.User) bool { return old.PhoneSignIn && !u.PhoneSignIn },
 	},
+	{
+		name: "connection added", ends: endsNothing, notice: account.ConnectionAdded,
+		differs: connected,
+	},
+	{
+		name: "connection removed", ends: endsSessions, notice: account.ConnectionRemoved,
+		differs: func(old, u *account.User) bool { return connected(u, old) },
+	},
+}
+
+// connected reports whether b has a connection that a does not have.
+func connected(a, b *account.User) bool {
+	return slices.ContainsFunc(b.Credentials.Connections, func(c account.Connection) bool {
+		return !slices.Contains(a.Ways(), c.Way())
+	})
 }
 
 func emailOf(u *account.User) string { return u.Email }
@@ -212,7 +228,13 @@ func (s *Service) checkAuthority(a authority, u *account.User, now time.Time) er
 }
 
 // asks reports whether the service can ask for a way in.
-func (s *Service) asks(w account.Way) bool { return w == account.PasswordWay || s.sends(w) }
+func (s *Service) asks(w account.Way) bool {
+	return w == account.PasswordWay || s.sends(w) ||
+		strings.HasPrefix(string(w), connectionPrefix) && s.signsInWith(w)
+}
+
+// connectionPrefix begins each way in that is a connection.
+var connectionPrefix = strings.TrimSpace(string((&account.Connection{}).Way())) + " "
 
 // sends reports whether the service can send codes to a way in.
 func (s *Service) sends(w account.Way) bool {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/account"
@@ -82,6 +83,8 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 	if l.Made.Sub(u.PhoneSignInSince) < account.WayAge {
 		u.PhoneSignIn, u.PhoneSignInSince = false, time.Time{}
 	}
+	u.Credentials.Connections = slices.DeleteFunc(slices.Clone(u.Credentials.Connections),
+		func(c account.Connection) bool { return !u.IsSettled(c.Way(), l.Made) })
 	*addressOf(u, l.Channel) = l.Address
 	if l.Channel == account.SMS {
 		u.PhoneSince = l.Since

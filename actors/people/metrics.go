@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 )
 
 // Ways to sign in, as values of the label by.
@@ -14,6 +15,7 @@ const (
 	byPhone        = "phone"        // a code sent to a phone number
 	byRegistration = "registration" // the code of a registration
 	byReset        = "reset"        // the code of a password reset
+	byProvider     = "provider"     // another provider, such as Google
 	byOperator     = "operator"     // an operator created the account; in the audit trail only
 )
 
@@ -59,10 +61,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	const results = "result: ok, wrong, expired, throttled, refused or failed."
 	m := &metrics{
 		signIns: vector("gatehouse_sign_ins_total",
-			"Attempts to sign in by means (password, phone, registration, reset) and "+results,
+			"Attempts to sign in by means (password, phone, registration, reset, provider) and "+results,
 			"by", "result"),
 		registrations: vector("gatehouse_registrations_total",
-			"Accounts that people have made, by channel.", "channel"),
+			"Accounts that people have made, by channel: email, sms or provider.", "channel"),
 		codeRequests: vector("gatehouse_code_requests_total",
 			"Requests for a code by purpose and result: ok, throttled, refused or failed.",
 			"purpose", "result"),
@@ -86,12 +88,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, lane := range laneNames {
 		m.hashSeconds.WithLabelValues(lane)
 	}
-	for _, by := range []string{byPassword, byPhone, byRegistration, byReset} {
+	for _, by := range []string{byPassword, byPhone, byRegistration, byReset, byProvider} {
 		m.signIns.WithLabelValues(by, resultOf(nil))
 	}
 	for _, purpose := range []account.Purpose{
 		account.ForRegistration, account.ForPhone, account.ForReset, account.ForChange,
-		account.ForBrowser, account.ForProof, account.ForResetProof,
+		account.ForBrowser, account.ForProof, account.ForResetProof, account.ForConnection,
 	} {
 		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
 		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))
@@ -102,6 +104,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, channel := range []account.Channel{account.Email, account.SMS} {
 		m.registrations.WithLabelValues(string(channel))
 	}
+	m.registrations.WithLabelValues(byProvider)
 	var err error
 	for _, c := range []prometheus.Collector{
 		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.smsRefused,
@@ -155,13 +158,15 @@ func resultOf(err error) string {
 		return "ok"
 	case errors.Is(err, ErrWrongCredentials), errors.Is(err, ErrWrongCode):
 		return "wrong"
-	case errors.Is(err, ErrCodeExpired):
+	case errors.Is(err, ErrCodeExpired), errors.Is(err, ErrAttemptEnded):
 		return "expired"
 	case errors.As(err, &throttled):
 		return "throttled"
 	case errors.As(err, &field), errors.As(err, &fields),
 		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled),
-		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded), errors.As(err, &stepUp):
+		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded), errors.As(err, &stepUp),
+		errors.Is(err, ErrNotLet), errors.Is(err, ErrNotConnected), errors.Is(err, ErrConnectionTaken),
+		errors.As(err, new(*oauth.ProviderError)):
 		return "refused"
 	}
 	return "failed"

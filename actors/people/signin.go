@@ -198,7 +198,7 @@ func (s *Service) beginSession(
 	}
 	current, err = s.config.Store.User(ctx, u.ID)
 	if err == nil && s.stillSignsIn(u, current, account.PasswordWay) &&
-		s.stillSignsIn(u, current, account.PhoneWay) {
+		s.stillSignsIn(u, current, account.PhoneWay) && s.stillSignsIn(u, current, e.way) {
 		return in, current, nil
 	}
 	if end := s.endSession(ctx, session); end != nil {
@@ -216,6 +216,10 @@ func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
 	if current == nil || current.Epoch != u.Epoch || current.PasswordHash != u.PasswordHash {
 		return false
 	}
+	if by != account.PhoneWay && by != account.PasswordWay && by != account.EmailWay &&
+		!slices.Contains(current.Ways(), by) {
+		return false // such as a connection that was removed
+	}
 	if by != account.PhoneWay {
 		return current.Email == u.Email
 	}
@@ -229,7 +233,7 @@ func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
 func (s *Service) noticesOfSignIn(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) []account.Notice {
-	if e.known || e.means != byPassword && e.means != byPhone {
+	if e.known || e.means != byPassword && e.means != byPhone && e.means != byProvider {
 		return nil
 	}
 	told := *u

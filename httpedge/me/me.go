@@ -47,6 +47,7 @@ func Endpoints(
 		{Pattern: pages.PathMePhone, Handle: s.Replay(sms(s.changeAddress(toPhone)))},
 		{Pattern: pages.PathMePhoneVerify, Handle: s.Replay(sms(s.verifyAddress(toPhone)))},
 		{Pattern: pages.PathMePhoneResend, Handle: sms(s.resendAddress(toPhone))},
+		{Pattern: pages.PathMeConnections, Handle: s.Replay(s.personal(s.connections))},
 		{Pattern: pages.PathMeDelete, Handle: s.Replay(s.personal(s.deleteAccount))},
 	}
 	for i := range all {
@@ -54,6 +55,12 @@ func Endpoints(
 	}
 	all = append(all, s.proofEndpoints(show)...)
 	return append(all, endpoint.Endpoint{
+		Pattern: pages.PathMeConnect, Methods: show[:1], Handle: s.personal(s.connect),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
+		Pattern: pages.PathMeConfirmWith, Methods: show[:1], Handle: s.personal(s.confirmWith),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
 		Pattern: pages.PathMeHistory, Methods: show, Handle: s.personal(s.history),
 		Format: endpoint.Page,
 	}, endpoint.Endpoint{
@@ -131,6 +138,12 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		s.WriteFailure(p.HTTP, "read sessions", err)
 		return
 	}
+	providers, err := s.people.ProviderChoices(p.Ctx)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read providers", err)
+		return
+	}
+	linked := len(p.User.Credentials.Connections)
 	channels := s.people.Channels()
 	latest := lastUsed(connections)[:min(len(connections), maxShown)]
 	shown, err := s.shownConnections(p, latest)
@@ -146,6 +159,8 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice:     s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
+		ProvidersShown:  len(providers)+linked > 0,
+		Providers:       linked,
 		Connections:     shown,
 		MoreConnections: len(connections) - len(latest),
 		Sessions:        p.shownSessions(sessions[:min(len(sessions), maxShown)]),

@@ -25,6 +25,7 @@ const (
 	noticePasswordOnly
 	noticeEmailRemoved
 	noticePhoneRemoved
+	noticeConnectionRemoved
 )
 
 var noticeKeys = map[notice]string{
@@ -33,7 +34,7 @@ var noticeKeys = map[notice]string{
 	noticeAppRemoved: "apps.removed", noticeSessionEnded: "sessions.ended",
 	noticeSessionsEnded: "sessions.others_ended", noticePhoneSignIn: "phonesignin.allowed",
 	noticeEmailRemoved: "address.email_removed", noticePhoneRemoved: "address.phone_removed",
-	noticePasswordOnly: "phonesignin.ended",
+	noticePasswordOnly: "phonesignin.ended", noticeConnectionRemoved: "connections.removed",
 }
 
 const (

@@ -2,6 +2,7 @@ package me
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -46,6 +47,7 @@ const paramFor = "for"
 var proofPages = map[string]string{
 	"email": pages.PathMeEmail, "phone": pages.PathMePhone, "password": pages.PathMePassword,
 	"phone-sign-in": pages.PathMePhoneSignIn, "delete": pages.PathMeDelete,
+	"connections": pages.PathMeConnections,
 }
 
 // askProof sends the browser to the page that sends a code, and from there back to the page of this
@@ -99,10 +101,11 @@ func (s *service) proofFlow(name string) *visit.CodeFlow {
 // confirm shows the channels that a code can be sent to, and sends one.
 func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 	channels := s.people.ProofChannels(p.User, p.Now)
+	providers := s.proofButtons(p, strings.TrimPrefix(f.Start, pages.PathMeConfirm))
 	form := p.bound(f.Start)
 	show := func(status int, problems ...pages.Problem) {
 		page := pages.MeConfirm{Account: p.Account(), Action: f.Start,
-			FormToken: form.NewFormToken(p.Now), Problems: problems}
+			FormToken: form.NewFormToken(p.Now), Providers: providers, Problems: problems}
 		for _, c := range channels {
 			address := p.User.Email
 			if c == account.SMS {
@@ -113,12 +116,12 @@ func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 		s.WritePage(p.HTTP, status, page)
 	}
 	switch {
-	case len(channels) == 0:
+	case len(channels) == 0 && len(providers) == 0:
 		visit.Redirect(p.HTTP, pages.PathMe)
 	case !p.HTTP.IsPost() && s.people.Needs(p.User, p.Session, false, p.Now) != people.NeedsCode:
 		visit.Redirect(p.HTTP, next)
 	case !p.HTTP.IsPost():
-		show(fasthttp.StatusOK)
+		show(fasthttp.StatusOK, resultProblems(p.Visit)...)
 	case !p.CheckForm(form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	default:

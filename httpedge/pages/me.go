@@ -21,6 +21,8 @@ type Me struct {
 	HasPassword     bool    // the account has one, which can be changed
 	PhoneSignIn     bool    // a code to the phone can replace the password
 	PhoneChoice     bool    // the person can choose that
+	ProvidersShown  bool    // the page of connections to other providers is there
+	Providers       int     // connections to other providers
 	Connections     []Connection
 	MoreConnections int // that are not among Connections
 	Sessions        []Session
@@ -81,6 +83,34 @@ type Connection struct {
 
 // Site returns where URI leads, or nil.
 func (c Connection) Site() *Site { return siteOf(c.URI) }
+
+// MeConnections is the page of the connections to other providers. Its fields are remove, the ID of
+// one, or current_password.
+type MeConnections struct {
+	Account       Account
+	Connections   []ProviderConnection
+	Providers     []Provider // that can be connected
+	Proved        bool       // the person has proved who they are: only then anything can be changed
+	NeedsPassword bool       // the page asks for the password, else Confirm does
+	Confirm       string     // path and query
+	Action        string
+	FormToken     string
+	Notice        texts.Text
+	Problems      Problems
+}
+
+// Render returns the page.
+func (p MeConnections) Render(v *View) ([]byte, error) { return v.render(meConnections, p) }
+
+// ProviderConnection is an account at another provider that signs in.
+type ProviderConnection struct {
+	ID       string
+	Provider string // its name
+	Name     string // of the account there
+	Offered  bool   // people can sign in with the provider
+	Added    texts.Text
+	Used     texts.Text
+}
 
 // Session is a browser in which a person is signed in.
 type Session struct {
@@ -158,6 +188,7 @@ func (p MeDelete) Render(v *View) ([]byte, error) { return v.render(meDelete, p)
 type MeConfirm struct {
 	Account   Account
 	Choices   []Choice
+	Providers []Provider // with which a sign-in proves it instead
 	Action    string
 	FormToken string
 	Problems  Problems

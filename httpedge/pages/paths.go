@@ -23,6 +23,11 @@ const (
 	PathLoginCode      = "/login/code"
 	PathLoginVerify    = "/login/verify"
 	PathLoginResend    = "/login/resend"
+	PathWith           = people.PathWith + "{id}" // of sign-ins with other providers
+	PathWithCallback   = PathWith + people.PathCallback
+	PathConnect        = "/register/connect" // asks for the address of a person who comes from one
+	PathConnectVerify  = "/register/connect/verify"
+	PathConnectResend  = "/register/connect/resend"
 	PathReset          = "/reset"
 	PathResetVerify    = "/reset/verify"
 	PathResetResend    = "/reset/resend"
@@ -47,12 +52,15 @@ const (
 	PathMePhoneVerify = "/me/phone/verify"
 	PathMePhoneResend = "/me/phone/resend"
 	PathMePhoneSignIn = "/me/phone/sign-in"
+	PathMeConnections = "/me/connections"      // to other providers
+	PathMeConnect     = "/me/connections/{id}" // begins to connect one
 	PathMeHistory     = "/me/history"
 	PathMeData        = "/me/data" // the person's own data as a file
 
 	PathMeConfirm       = "/me/confirm" // sends the code that a change of credentials needs
 	PathMeConfirmVerify = "/me/confirm/verify"
 	PathMeConfirmResend = "/me/confirm/resend"
+	PathMeConfirmWith   = "/me/confirm/with/{id}" // a sign-in with a provider instead
 
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"

@@ -105,9 +105,10 @@ func (v *View) functions() template.FuncMap {
 		"linked": func(key, path string) template.HTML {
 			return v.language.HTML(texts.Of(key), path)
 		},
-		"site":    v.site,
-		"example": func(text string) template.HTML { return `<span class="nw" dir="ltr">` + escaped(text) + `</span>` },
-		"code":    func(text string) template.HTML { return `<code>` + escaped(text) + `</code>` },
+		"site":         v.site,
+		"example":      func(text string) template.HTML { return `<span class="nw" dir="ltr">` + escaped(text) + `</span>` },
+		"providerIcon": func(name string) template.HTML { return providerIcons[name] },
+		"code":         func(text string) template.HTML { return `<code>` + escaped(text) + `</code>` },
 	}
 }
 

@@ -32,6 +32,7 @@ type cookieNames struct {
 	known   string // marks of known accounts, likewise
 	secret  string // 256 random bits that forms are bound to
 	code    string // token of the challenge that asks for a code
+	with    string // token of a connection that waits until the person has signed in
 	// language is the tag of the language that the person has chosen
 	language string
 	secure   bool
@@ -44,7 +45,7 @@ func newCookieNames(issuer string) cookieNames {
 	}
 	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
 		secret: prefix + "gatehouse-form",
-		code:   prefix + "gatehouse-code", language: prefix + "gatehouse-language", secure: secure}
+		code:   prefix + "gatehouse-code", with: prefix + "gatehouse-with", language: prefix + "gatehouse-language", secure: secure}
 }
 
 // read returns at most limit values of a cookie. They share no memory with the request.

@@ -48,6 +48,8 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM challenges WHERE hash IN
 (SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM provider_attempts WHERE hash IN
+(SELECT hash FROM provider_attempts WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM links WHERE hash IN
 (SELECT hash FROM links WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM outbox WHERE id IN
