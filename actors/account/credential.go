@@ -78,7 +78,9 @@ func (u *User) Since(w Way) time.Time {
 		}
 	}
 	for i := range u.Credentials.Connections {
-		if c := &u.Credentials.Connections[i]; c.Way() == w {
+		// The database has the time of an account in milliseconds.
+		c := &u.Credentials.Connections[i]
+		if c.Way() == w && c.Created.UnixMilli() != u.Created.UnixMilli() {
 			return c.Created
 		}
 	}

@@ -9,6 +9,8 @@ import (
 const (
 	MaxPasskeys    = 20
 	MaxConnections = 20
+	// MaxConnectionName is the length of a Connection's Name in characters.
+	MaxConnectionName = 200
 )
 
 // Credentials are the ways in and factors of a user beside password, address and number. The zero
@@ -49,9 +51,11 @@ type Authenticator struct {
 
 // Connection is an account at another provider that signs in to this one.
 type Connection struct {
-	Issuer  string    `json:"issuer"`  // URL of the provider
-	Subject string    `json:"subject"` // the provider's ID of the person
-	Name    string    `json:"name"`    // by which the person knows the account there, such as its address
+	Issuer  string `json:"issuer"`  // URL of the provider
+	Subject string `json:"subject"` // the provider's ID of the person
+	Name    string `json:"name"`    // by which the person knows the account there, such as its address
+	// Groups are those here that the provider's groups stood for at the last sign-in with it, sorted.
+	Groups  []string  `json:"groups,omitempty"`
 	Created time.Time `json:"created"`
 	Used    time.Time `json:"used,omitzero"`
 }

@@ -88,6 +88,8 @@ const (
 	AuthenticatorRemoved  Kind = "authenticator_removed"
 	RecoveryCodesReplaced Kind = "recovery_codes_replaced"
 	ChangeUndone          Kind = "change_undone"
+	ConnectionAdded       Kind = "connection_added" // to an account at another provider
+	ConnectionRemoved     Kind = "connection_removed"
 	NewBrowser            Kind = "new_browser" // a sign-in from a browser that is not known
 	PasskeyAdded          Kind = "passkey_added"
 	PasskeyRemoved        Kind = "passkey_removed"
@@ -104,6 +106,7 @@ var Notices = []Kind{
 	EmailRemoved, PhoneAdded, PhoneChanged, PhoneRemoved, PhoneSignInAllowed, PhoneSignInEnded,
 	AuthenticatorAdded, AuthenticatorRemoved, RecoveryCodesReplaced, ChangeUndone, NewBrowser,
 	AccountDeleted, PasskeyAdded, PasskeyRemoved, PasskeyRefused,
+	ConnectionAdded, ConnectionRemoved,
 }
 
 // HasCode reports whether messages of the kind carry a code.

@@ -24,6 +24,9 @@ const (
 	// FactorsChanged has details: authenticator_added, authenticator_removed, recovery_codes_replaced.
 	FactorsChanged Action = "factors_changed"
 	FactorUsed     Action = "factor_used" // details: app or recovery_code
+	// ConnectionAdded and ConnectionRemoved have the issuer of another provider as their target.
+	ConnectionAdded   Action = "connection_added"
+	ConnectionRemoved Action = "connection_removed"
 	// ConsentGiven and Authorized have the client as their target, the scopes as details, and as
 	// data the resources with their scopes. Authorized, a code that was issued, also has the session.
 	ConsentGiven     Action = "consent_given"
@@ -57,7 +60,10 @@ const (
 	ResourceCreated  Action = "resource_created" // target: its URI
 	ResourceChanged  Action = "resource_changed" // target: its URI
 	ResourceDeleted  Action = "resource_deleted" // target: its URI
-	KeysRotated      Action = "keys_rotated"     // target: the purpose; details: now
+	ProviderCreated  Action = "provider_created" // target: its id; data: the values, without the secret
+	ProviderChanged  Action = "provider_changed" // details: the changed members; data: their values
+	ProviderDeleted  Action = "provider_deleted"
+	KeysRotated      Action = "keys_rotated" // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
 	UserRead         Action = "user_read"    // details: sessions if those were read
 	UsersListed      Action = "users_listed" // data: their number, and the first and last id
@@ -109,4 +115,5 @@ var Actions = []Action{
 	MemberAdded, MemberRemoved, GroupCreated,
 	GroupChanged, GroupDeleted, AttributeChanged, ClaimChanged, InvitationSent, InvitationEnded,
 	FactorsChanged, FactorUsed,
+	ConnectionAdded, ConnectionRemoved, ProviderCreated, ProviderChanged, ProviderDeleted,
 }

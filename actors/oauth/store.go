@@ -65,6 +65,7 @@ type Store interface {
 	UseAssertion(ctx context.Context, replay Hash, expires time.Time) error
 
 	ResourceStore
+	ProviderStore
 
 	// Keys returns the keys of all purposes, in the order of Purposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/actors/account"
@@ -162,6 +163,14 @@ var credentials = []credential{
 				!reflect.DeepEqual(old.Credentials.RecoveryCodes, u.Credentials.RecoveryCodes)
 		},
 	},
+	{
+		name: "connection added", ends: endsNothing, notice: account.ConnectionAdded,
+		differs: connected,
+	},
+	{
+		name: "connection removed", ends: endsSessions, notice: account.ConnectionRemoved,
+		differs: func(old, u *account.User) bool { return connected(u, old) },
+	},
 }
 
 // lacksPasskey reports whether other has a passkey that u has not.
@@ -178,6 +187,13 @@ func lacksPasskey(u, other *account.User) bool {
 func isOtherApp(old, u *account.User) bool {
 	a, b := old.Credentials.Authenticator, u.Credentials.Authenticator
 	return (a == nil) != (b == nil) || a != nil && !a.Created.Equal(b.Created)
+}
+
+// connected reports whether b has a connection that a does not have.
+func connected(a, b *account.User) bool {
+	return slices.ContainsFunc(b.Credentials.Connections, func(c account.Connection) bool {
+		return !slices.Contains(a.Ways(), c.Way())
+	})
 }
 
 func emailOf(u *account.User) string { return u.Email }
@@ -277,8 +293,12 @@ func (s *Service) checkAuthority(a authority, u *account.User, now time.Time) er
 
 // asks reports whether the service can ask for a way in.
 func (s *Service) asks(w account.Way) bool {
-	return w == account.PasswordWay || w.IsPasskey() && s.config.PasskeyDomain != "" || s.sends(w)
+	return w == account.PasswordWay || w.IsPasskey() && s.config.PasskeyDomain != "" || s.sends(w) ||
+		strings.HasPrefix(string(w), connectionPrefix) && s.signsInWith(w)
 }
+
+// connectionPrefix begins each way in that is a connection.
+var connectionPrefix = strings.TrimSpace(string((&account.Connection{}).Way())) + " "
 
 // sends reports whether the service can send codes to a way in.
 func (s *Service) sends(w account.Way) bool {

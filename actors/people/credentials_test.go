@@ -18,6 +18,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/people/passkeytest"
 	"gatehouse/actors/token"
@@ -134,6 +135,26 @@ var credentialRows = map[string]credentialRow{
 			annMail: account.PhoneRemoved, annPhone: account.AddressLeft,
 		},
 	},
+	"connection added": {
+		has: byBoth, wants: audit.ConnectionAdded, do: connectAcme,
+		notices: map[string]account.Kind{
+			annMail: account.ConnectionAdded, annPhone: account.ConnectionAdded,
+		},
+	},
+	"connection removed": {
+		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
+			Credentials: account.Credentials{
+				Connections: []account.Connection{{Issuer: acmeIssuer, Subject: "1"}},
+			}},
+		wants: audit.ConnectionRemoved, ends: true,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			c := f.Connected(u, nil)[0]
+			return f.RemoveConnection(f.ctx, u, p.Session, c.ID(), f.now)
+		},
+		notices: map[string]account.Kind{
+			annMail: account.ConnectionRemoved, annPhone: account.ConnectionRemoved,
+		},
+	},
 	"phone allowed in place of a password": {
 		has: byBoth, wants: audit.AccountChanged, do: allowPhone(true),
 		notices: map[string]account.Kind{
@@ -175,6 +196,70 @@ var credentialRows = map[string]credentialRow{
 			annMail: account.PasskeyRemoved, annPhone: account.PasskeyRemoved,
 		},
 	},
+}
+
+// TestUndoEndsConnections undoes a removed address: connections that were younger than a day then go
+// with what was added since, and older ones stay.
+func TestUndoEndsConnections(t *testing.T) {
+	f := newCodeFixture(t)
+	has := byBoth
+	has.Credentials.Connections = []account.Connection{
+		{Issuer: acmeIssuer, Subject: "old", Created: f.now.Add(-48 * time.Hour)},
+		{Issuer: acmeIssuer, Subject: "young", Created: f.now.Add(-time.Hour)},
+	}
+	u := f.newUser(t, has)
+	session := f.newSession(t, u)
+	f.prove(t, u, session)
+	if err := remove(account.Email)(f, u, people.Proof{Session: session, Password: password}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := f.UseLink(f.ctx, f.linkTo(t, annMail), f.now)
+	if err != nil || u.Email != annMail {
+		t.Fatalf("got %+v and error %v, want the address back", u, err)
+	}
+	if got := u.Credentials.Connections; len(got) != 1 || got[0].Subject != "old" {
+		t.Errorf("got %+v, want the old connection", got)
+	}
+}
+
+// acme is a provider whose one person is always signed in.
+type acme struct{}
+
+func (acme) AuthorizationURL(
+	_ context.Context, _ *oauth.Provider, r oauth.ProviderRequest,
+) (string, error) {
+	return r.State, nil
+}
+
+func (acme) Identity(
+	_ context.Context, p *oauth.Provider, _ oauth.ProviderResponse,
+) (*oauth.ProviderIdentity, error) {
+	return &oauth.ProviderIdentity{Issuer: p.Issuer, Subject: "1", Account: "ann"}, nil
+}
+
+func (acme) IsAway(*oauth.Provider) bool { return false }
+
+const acmeIssuer = "https://acme.example"
+
+// connectAcme adds a connection to the account of p's session.
+func connectAcme(f *codeFixture, _ *account.User, p people.Proof) error {
+	ctx := f.ctx
+	err := f.store.SaveProvider(ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
+		Issuer: acmeIssuer, ClientID: "gate"})
+	if err != nil && !errors.Is(err, oauth.ErrConflict) {
+		return err
+	}
+	state, err := f.BeginWith(ctx, people.With{Provider: "acme", Purpose: people.WithAdd,
+		Secret: "secret", Session: p.Session}, f.now)
+	if err != nil {
+		return err
+	}
+	a, err := f.TakeWith(ctx, "acme", state, "secret", f.now)
+	if err != nil {
+		return err
+	}
+	_, err = f.FinishWith(ctx, a, people.Returned{State: state, Secret: "secret"}, p.Session, nil, f.now)
+	return err
 }
 
 // TestEachChangeOfCredentials walks the table with two processes. Each change is refused without a
@@ -740,7 +825,7 @@ func TestCredentialsAreStoredInOnePlace(t *testing.T) {
 	for method, want := range map[string][]string{
 		"ChangeCredentials": {"saveUser"}, "DeleteUser": {"deleteUser"},
 		"UpdateUser": {"rehash", "saveUser"}, // of the same password; and without such changes
-		"CreateUser": {"CreateUser"},
+		"CreateUser": {"CreateUser", "createWith"},
 	} {
 		if slices.Sort(got[method]); !slices.Equal(got[method], want) {
 			t.Errorf("%s is called by %q, want %q", method, got[method], want)

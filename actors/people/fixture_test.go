@@ -89,6 +89,7 @@ func startServices(
 	config := people.Config{
 		Store: store, Session: 14 * 24 * time.Hour, SessionMax: 90 * 24 * time.Hour, Hasher: s.hasher,
 		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Providers: store, ProviderClient: acme{},
 	}
 	for _, change := range changes {
 		change(&config, &tokens)

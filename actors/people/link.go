@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/account"
@@ -88,6 +89,8 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 	if a := u.Credentials.Authenticator; a != nil && l.Made.Sub(a.Created) < account.WayAge {
 		u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
 	}
+	u.Credentials.Connections = slices.DeleteFunc(slices.Clone(u.Credentials.Connections),
+		func(c account.Connection) bool { return !u.IsSettled(c.Way(), l.Made) })
 	*addressOf(u, l.Channel) = l.Address
 	if l.Channel == account.SMS {
 		u.PhoneSince = l.Since

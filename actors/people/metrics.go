@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 )
 
 // Ways to sign in, as values of the label by.
@@ -16,6 +17,7 @@ const (
 	byReset        = "reset"        // the code of a password reset
 	byPasskey      = "passkey"
 	byInvitation   = "invitation" // the link of an invitation
+	byProvider     = "provider"   // another provider, such as Google
 	byOperator     = "operator"   // an operator created the account; in the audit trail only
 )
 
@@ -63,10 +65,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	const results = "result: ok, wrong, expired, throttled, refused or failed."
 	m := &metrics{
 		signIns: vector("gatehouse_sign_ins_total",
-			"Attempts to sign in by means (password, passkey, phone, registration, reset, invitation) and "+results,
+			"Attempts to sign in by means (password, passkey, phone, registration, reset, invitation, provider) and "+results,
 			"by", "result"),
 		registrations: vector("gatehouse_registrations_total",
-			"Accounts that people have made, by channel.", "channel"),
+			"Accounts that people have made, by channel: email, sms or provider.", "channel"),
 		codeRequests: vector("gatehouse_code_requests_total",
 			"Requests for a code by purpose and result: ok, throttled, refused or failed.",
 			"purpose", "result"),
@@ -94,12 +96,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, lane := range laneNames {
 		m.hashSeconds.WithLabelValues(lane)
 	}
-	for _, by := range []string{byPassword, byPasskey, byPhone, byRegistration, byReset, byInvitation} {
+	for _, by := range []string{byPassword, byPasskey, byPhone, byRegistration, byReset, byInvitation, byProvider} {
 		m.signIns.WithLabelValues(by, resultOf(nil))
 	}
 	for _, purpose := range []account.Purpose{
 		account.ForRegistration, account.ForPhone, account.ForReset, account.ForChange,
 		account.ForBrowser, account.ForProof, account.ForResetProof, account.ForFactor,
+		account.ForConnection,
 	} {
 		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
 		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))
@@ -116,6 +119,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, state := range []string{invitationSent, invitationAccepted, invitationEnded} {
 		m.invitations.WithLabelValues(state)
 	}
+	m.registrations.WithLabelValues(byProvider)
 	var err error
 	for _, c := range []prometheus.Collector{
 		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.smsRefused,
@@ -185,7 +189,7 @@ func resultOf(err error) string {
 	case errors.Is(err, ErrWrongCredentials), errors.Is(err, ErrWrongCode),
 		errors.Is(err, ErrPasskeyWrong), errors.Is(err, ErrPasskeyUnknown):
 		return "wrong"
-	case errors.Is(err, ErrCodeExpired), errors.Is(err, ErrPasskeyExpired):
+	case errors.Is(err, ErrCodeExpired), errors.Is(err, ErrPasskeyExpired), errors.Is(err, ErrAttemptEnded):
 		return "expired"
 	case errors.As(err, &throttled):
 		return "throttled"
@@ -193,7 +197,9 @@ func resultOf(err error) string {
 		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled),
 		errors.Is(err, ErrPasskeyRefused),
 		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded), errors.As(err, &stepUp),
-		errors.As(err, &factor), errors.Is(err, ErrFactorCode):
+		errors.As(err, &factor), errors.Is(err, ErrFactorCode),
+		errors.Is(err, ErrNotLet), errors.Is(err, ErrNotConnected), errors.Is(err, ErrConnectionTaken),
+		errors.As(err, new(*oauth.ProviderError)):
 		return "refused"
 	}
 	return "failed"

@@ -66,6 +66,12 @@ type Config struct {
 	// SMSPerHour limits the text messages with codes an hour that callers may cause who are not
 	// known to an account; SMSPerCountry limits those to one country. 0 = no limit.
 	SMSPerHour, SMSPerCountry int
+	// Providers keeps the providers with which people sign in, and ProviderClient asks them. Both or
+	// none.
+	Providers      oauth.ProviderStore
+	ProviderClient oauth.ProviderClient
+	// ClosedAccounts says that people make no accounts themselves.
+	ClosedAccounts bool
 	// Nodes are the nodes of a cluster, which count the attempts of callers and text messages
 	// together; nil = this one.
 	Nodes ratelimit.Nodes
@@ -129,6 +135,8 @@ type Service struct {
 	guesses        ratelimit.Limiter[guesser]
 	wrongPasswords ratelimit.Limiter[netip.Addr]
 	codeRequests   ratelimit.Limiter[netip.Addr]
+	attempts       ratelimit.Limiter[netip.Addr] // to sign in with a provider
+	providersRead  providersRead
 	smsBudget      *smsBudget
 	known          knownBrowsers
 	sender         *sender
@@ -155,6 +163,8 @@ func New(config Config) (*Service, error) {
 			ratelimit.NewThrottle(wrongPasswords, wrongPasswordsEvery, limitedCallers)),
 		codeRequests: ratelimit.ShareThrottle(config.Nodes, "code_requests",
 			ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers)),
+		attempts: ratelimit.ShareThrottle(config.Nodes, "provider_attempts",
+			ratelimit.NewThrottle(attempts, attemptsEvery, limitedCallers)),
 		smsBudget: newSMSBudget(&config, metrics),
 		known:     knownBrowsers{keys: config.Keys},
 	}

@@ -271,6 +271,10 @@ func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
 	if current.PasswordHash != u.PasswordHash {
 		return false
 	}
+	if by != account.PhoneWay && by != account.PasswordWay && by != account.EmailWay &&
+		!slices.Contains(current.Ways(), by) {
+		return false // such as a connection that was removed
+	}
 	if by != account.PhoneWay {
 		return current.Email == u.Email
 	}
@@ -284,7 +288,7 @@ func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
 func (s *Service) noticesOfSignIn(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) []account.Notice {
-	if e.known || e.means != byPassword && e.means != byPhone && e.means != byPasskey {
+	if e.known || !slices.Contains([]string{byPassword, byPhone, byPasskey, byProvider}, e.means) {
 		return nil
 	}
 	told := *u

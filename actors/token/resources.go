@@ -187,7 +187,7 @@ func (s *Service) Declare(
 		}
 	}
 	done, err := s.config.Tokens.Declare(ctx, sets,
-		oauth.DeclareRecords{Client: ofDeclaredClient, Resource: ofResource})
+		oauth.DeclareRecords{Client: ofDeclaredClient, Resource: ofResource, Provider: ofProvider})
 	s.resources.changes.Add(1)
 	changed := false
 	for _, d := range done {

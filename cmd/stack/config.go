@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
@@ -202,6 +203,8 @@ type Identity struct {
 	// Sender and Channels are for tests; optional: they take the place of Messenger.
 	Sender   account.CodeSender
 	Channels account.Channels
+	// ProviderRoots is for tests; optional: they sign the certificates of other providers.
+	ProviderRoots *x509.CertPool
 	// Hasher is for tests; optional: nil = one at account.DefaultCost.
 	Hasher *account.Hasher
 	// Stores is for tests; optional: it returns what the service uses in place of the store.

@@ -14,6 +14,7 @@ import (
 	"gatehouse/providers/messenger/backchannel"
 	"gatehouse/providers/messenger/outbox"
 	"gatehouse/providers/messenger/trail"
+	"gatehouse/providers/signinwith"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -79,6 +80,13 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		PhoneReplacesPassword: c.PhoneReplacesPassword, Accounts: c.Accounts, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
 	}
+	with, err := signinwith.New(signinwith.Config{Dial: fetch.Dialer(oauth.IsServer),
+		Freshness: fetch.Freshness, Metrics: s.Metrics, Roots: c.ProviderRoots})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error { with.Stop(); return nil })
+	users.Providers, users.ProviderClient = s.Store, with
 	if s.node != nil {
 		users.Nodes = s.limits
 	}

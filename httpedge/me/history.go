@@ -152,6 +152,8 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 		return texts.Of("history.you_signed_out")
 	case audit.AccountChanged, audit.AddressChanged:
 		return done("changed", "members", members(e))
+	case audit.ConnectionAdded, audit.ConnectionRemoved:
+		return done(string(e.Action))
 	case audit.ConsentGiven:
 		scopes, _ := oauth.ParseScopes(strings.Join(e.Details, " "))
 		granted := append(permissionTexts(scopes), resourceTexts(e)...)
@@ -225,6 +227,8 @@ func signInText(e *audit.Event, app any) texts.Text {
 		key = "by_registration"
 	case has("reset"):
 		key = "by_reset"
+	case has("provider"):
+		key = "by_provider"
 	}
 	text := texts.Of("history." + key)
 	if has("new_browser") {

@@ -56,6 +56,7 @@ func Endpoints(
 		{Pattern: pages.PathMeApp, Handle: s.Coalesce(s.personal(s.setUpApp))},
 		{Pattern: pages.PathMeRecovery, Handle: s.Coalesce(s.personal(s.newCodes))},
 		{Pattern: pages.PathMeRemove, Handle: s.Replay(s.personal(s.removeAuthenticator))},
+		{Pattern: pages.PathMeConnections, Handle: s.Replay(s.personal(s.connections))},
 		{Pattern: pages.PathMeDelete, Handle: s.Replay(s.personal(s.deleteAccount))},
 	}
 	for i := range all {
@@ -64,6 +65,12 @@ func Endpoints(
 	all = append(all, s.proofEndpoints(show)...)
 	all = append(all, s.passkeyEndpoints(show)...)
 	return append(all, endpoint.Endpoint{
+		Pattern: pages.PathMeConnect, Methods: show[:1], Handle: s.personal(s.connect),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
+		Pattern: pages.PathMeConfirmWith, Methods: show[:1], Handle: s.personal(s.confirmWith),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
 		Pattern: pages.PathMeDataFile, Methods: show[:2], Handle: s.personal(s.data),
 		Format: endpoint.Page,
 	}, endpoint.Endpoint{
@@ -135,12 +142,19 @@ func (s *service) me(p *person) {
 		s.WriteFailure(p.HTTP, "read sign-ins", err)
 		return
 	}
+	providers, err := s.people.ProviderChoices(p.Ctx)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read providers", err)
+		return
+	}
 	channels := s.people.Channels()
 	s.WritePage(p.HTTP, fasthttp.StatusOK, pages.Me{
 		Account: p.Account(), Email: p.User.Email, Phone: p.User.Phone,
 		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
 		HasPassword: p.hasPassword(),
-		HasPasskeys: s.people.PasskeyDomain() != "", Passkeys: len(p.User.Credentials.Passkeys),
+		Factor:      p.User.HasSecondFactor(), Providers: len(p.User.Credentials.Connections),
+		ProvidersShown: len(providers)+len(p.User.Credentials.Connections) > 0,
+		HasPasskeys:    s.people.PasskeyDomain() != "", Passkeys: len(p.User.Credentials.Passkeys),
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice: s.choosesPhoneSignIn(p) && channels.Has(account.SMS),

@@ -29,6 +29,7 @@ const (
 	noticePasskeyRenamed
 	noticePasskeyRemoved
 	noticeAppGone
+	noticeConnectionRemoved
 )
 
 var noticeKeys = map[notice]string{
@@ -39,7 +40,8 @@ var noticeKeys = map[notice]string{
 	noticeEmailRemoved: "address.email_removed", noticePhoneRemoved: "address.phone_removed",
 	noticePasswordOnly: "phonesignin.ended", noticePasskeyAdded: "passkey.added",
 	noticePasskeyRenamed: "passkey.renamed", noticePasskeyRemoved: "passkey.removed",
-	noticeAppGone: "factors.removed",
+	noticeAppGone:           "factors.removed",
+	noticeConnectionRemoved: "connections.removed",
 }
 
 const (

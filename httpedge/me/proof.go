@@ -63,6 +63,7 @@ var proofPages = map[string]string{
 	"passkeys": pages.PathMePasskeys, "passkeys-add": pages.PathMePasskeyAdd,
 	"passkeys-add-key": pages.PathMePasskeyAdd + "?kind=key",
 	"app":              pages.PathMeApp, "codes": pages.PathMeRecovery, "remove-app": pages.PathMeRemove,
+	"connections": pages.PathMeConnections,
 }
 
 // proofName returns the name of the page of this request among proofPages; "" = it has none.
@@ -137,6 +138,7 @@ func (s *service) showConfirm(
 	page := pages.MeConfirm{Account: p.Account(), Action: f.Start,
 		Password:  s.people.Needs(p.User, p.Session, false, p.Now) == people.NeedsPassword,
 		Passkey:   s.proofPasskey(p, string(p.HTTP.QueryArgs().Peek(paramFor))),
+		Providers: s.proofButtons(p, strings.TrimPrefix(f.Start, pages.PathMeConfirm)),
 		FormToken: p.bound(f.Start).NewFormToken(p.Now), Problems: problems}
 	if !page.Password {
 		for _, c := range s.people.ProofChannels(p.User, p.Now) {
@@ -157,13 +159,14 @@ func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 	hasForm := needs == people.NeedsPassword && !asksItself(next)
 	hasPasskey := s.proofPasskey(p, "").Action != ""
 	switch {
-	case needs == people.NeedsCode && len(s.people.ProofChannels(p.User, p.Now)) == 0 && !hasPasskey:
+	case needs == people.NeedsCode && len(s.people.ProofChannels(p.User, p.Now)) == 0 && !hasPasskey &&
+		len(s.proofButtons(p, strings.TrimPrefix(f.Start, pages.PathMeConfirm))) == 0:
 		visit.Redirect(p.HTTP, pages.PathMe)
 	case !p.HTTP.IsPost() && needs != people.NeedsCode && !hasForm &&
 		(needs == people.NeedsNothing || !hasPasskey):
 		visit.Redirect(p.HTTP, next)
 	case !p.HTTP.IsPost():
-		show(fasthttp.StatusOK)
+		show(fasthttp.StatusOK, resultProblems(p.Visit)...)
 	case !p.CheckForm(p.bound(f.Start)):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case needs == people.NeedsPassword && p.Field("channel") == "":

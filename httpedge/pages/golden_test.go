@@ -20,6 +20,15 @@ import (
 	"gatehouse/httpedge/pages"
 )
 
+// providers are buttons of providers.
+var providers = []pages.Provider{
+	{Name: "Google", Icon: "google", Path: "/login/with/google?start=token"},
+	{Name: "Microsoft", Icon: "microsoft", Path: "/login/with/microsoft?start=token", Away: true},
+	{Name: "GitHub", Icon: "github", Path: "/login/with/github?start=token"},
+	{Name: "GitLab", Icon: "gitlab", Path: "/login/with/gitlab?start=token"},
+	{Name: "Acme", Path: "/login/with/acme?start=token"},
+}
+
 var update = flag.Bool("update", false, "write the golden files anew")
 
 type page interface {
@@ -123,9 +132,20 @@ var (
 var all = map[string]page{
 	"login": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, FormToken: "token", Register: "/register" + flowQuery,
 		Phone: "/register/phone" + flowQuery, Reset: "/reset" + flowQuery},
-	"brand":        branded{pages.Login{Action: "/login", FormToken: "token", Register: "/register", Phone: "/register/phone", Reset: "/reset"}},
-	"brand_me":     branded{rosaMe},
-	"brand_error":  branded{pages.Message{Title: texts.Of("message.try_again"), Text: texts.Of("message.failed"), Reference: "0f8c6a4e9d2b4f1b"}},
+	"brand":              branded{pages.Login{Action: "/login", FormToken: "token", Register: "/register", Phone: "/register/phone", Reset: "/reset"}},
+	"brand_me":           branded{rosaMe},
+	"brand_error":        branded{pages.Message{Title: texts.Of("message.try_again"), Text: texts.Of("message.failed"), Reference: "0f8c6a4e9d2b4f1b"}},
+	"login_providers":    pages.Login{Action: "/login", FormToken: "token", Register: "/register", Phone: "/register/phone", Reset: "/reset", Providers: providers},
+	"login_waits":        pages.Login{Action: "/login", FormToken: "token", Email: rosa.Address, Reset: "/reset", Waits: pages.Waits{Provider: "Google", Address: rosa.Address}},
+	"register_providers": pages.Register{Action: "/register", FormToken: "token", Login: "/login", Providers: providers},
+	"connect":            pages.Connect{Client: "Atlas", Provider: "GitHub", Action: "/register/connect" + flowQuery, FormToken: "token", Email: rosa.Address, Login: "/login" + flowQuery},
+	"connect_hostile":    pages.Connect{Client: hostile, Provider: hostile, Action: "/register/connect", FormToken: hostile, Email: hostile, Login: "/login", Problems: wrong},
+	"me_connections": pages.MeConnections{Account: rosa, Action: "/me/connections", FormToken: "token", Proved: true, Providers: providers, Notice: texts.Of("connections.added"),
+		Connections: []pages.ProviderConnection{{ID: "c1", Provider: "Google", Name: rosa.Address, Offered: true, Added: december12, Used: april20}, {ID: "c2", Provider: "https://old.example", Name: "rosa"}}},
+	"me_connections_password": pages.MeConnections{Account: rosa, Action: "/me/connections", FormToken: "token", NeedsPassword: true},
+	"me_connections_code":     pages.MeConnections{Account: rosa, Action: "/me/connections", FormToken: "token", Confirm: "/me/confirm?for=connections"},
+	"me_connections_hostile": pages.MeConnections{Account: rogue, Action: "/me/connections", FormToken: hostile, Proved: true, Problems: wrong, Providers: []pages.Provider{{Name: hostile, Icon: hostile, Path: "/me/connections/acme?start=token", Away: true}},
+		Connections: []pages.ProviderConnection{{ID: hostile, Provider: hostile, Name: hostile, Offered: true, Added: texts.Literal(hostile), Used: texts.Literal(hostile)}}},
 	"login_alone":  pages.Login{Action: "/login", FormToken: "token"},
 	"login_notice": pages.Login{Action: "/login", FormToken: "token", Notice: texts.Of("delete.done"), Register: "/register", Reset: "/reset"},
 	"login_again": pages.Login{Action: "/login", FormToken: "token", Email: "rosa@example.com", Problems: []pages.Problem{
@@ -364,12 +384,13 @@ var all = map[string]page{
 		Choices: []pages.Choice{{Channel: "sms", Address: kofi.Address}, {Channel: "email", Address: rosa.Address}}},
 	"me_confirm_hostile": pages.MeConfirm{Account: rogue, Action: "/me/confirm?for=email", FormToken: hostile, Problems: wrong,
 		Choices: []pages.Choice{{Channel: "sms", Address: hostile}}},
-	"invitation":         pages.Invitation{Email: rosa.Address, Name: "Rosa Liebermann", Token: "token", Action: "/invitation", FormToken: "token"},
-	"invitation_hostile": pages.Invitation{Email: hostile, Name: hostile, Token: hostile, Action: "/invitation", FormToken: hostile, Problems: wrong},
-	"link_undo":          pages.Link{Restores: rosa.Address, Token: "token", Action: "/link", FormToken: "token"},
-	"link_secure":        pages.Link{Token: "token", Action: "/link", FormToken: "token"},
-	"link_hostile":       pages.Link{Restores: hostile, Token: hostile, Action: "/link", FormToken: hostile, Problems: wrong},
-	"me_email_add":       pages.MeAddress{Account: kofi, Channel: "email", Action: "/me/email", FormToken: "token"},
+	"invitation":           pages.Invitation{Email: rosa.Address, Name: "Rosa Liebermann", Token: "token", Action: "/invitation", FormToken: "token"},
+	"invitation_hostile":   pages.Invitation{Email: hostile, Name: hostile, Token: hostile, Action: "/invitation", FormToken: hostile, Problems: wrong},
+	"link_undo":            pages.Link{Restores: rosa.Address, Token: "token", Action: "/link", FormToken: "token"},
+	"link_secure":          pages.Link{Token: "token", Action: "/link", FormToken: "token"},
+	"link_hostile":         pages.Link{Restores: hostile, Token: hostile, Action: "/link", FormToken: hostile, Problems: wrong},
+	"me_email_add":         pages.MeAddress{Account: kofi, Channel: "email", Action: "/me/email", FormToken: "token"},
+	"me_confirm_providers": pages.MeConfirm{Account: rosa, Action: "/me/confirm?for=connections", FormToken: "token", Providers: providers},
 	"me_email_again": pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, Address: "rosa@", NeedsPassword: true, Action: "/me/email", FormToken: "token", Problems: []pages.Problem{
 		{Field: "email", Text: texts.Of("wrong.email_form")}, {Field: "current_password", Text: texts.Of("wrong.password_missing")}}},
 	"me_phone_change":    pages.MeAddress{Account: kofi, Channel: "phone", Current: kofi.Address, NeedsPassword: true, Action: "/me/phone", FormToken: "token"},

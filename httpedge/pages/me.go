@@ -26,11 +26,15 @@ type Me struct {
 	Passkeys     int    // that the account has
 	PhoneSignIn  bool   // a code to the phone can replace the password
 	PhoneChoice  bool   // the person can choose that
-	Sessions     []Session
-	AllSessions  int        // shown or not
-	Accounts     string     // path of the chooser; "" = not shown
-	Logout       string     // path; "" = not shown
-	Notice       texts.Text // something that has gone well; nil = nothing
+	Factor       bool   // the account has a second factor
+	Providers    int    // connections to other providers
+	// ProvidersShown says that the page of connections to other providers is there.
+	ProvidersShown bool
+	Sessions       []Session
+	AllSessions    int        // shown or not
+	Accounts       string     // path of the chooser; "" = not shown
+	Logout         string     // path; "" = not shown
+	Notice         texts.Text // something that has gone well; nil = nothing
 }
 
 // Render returns the page.
@@ -79,6 +83,34 @@ type Connection struct {
 
 // Site returns where URI leads, or nil.
 func (c Connection) Site() *Site { return siteOf(c.URI) }
+
+// MeConnections is the page of the connections to other providers. Its fields are remove, the ID of
+// one, or current_password.
+type MeConnections struct {
+	Account       Account
+	Connections   []ProviderConnection
+	Providers     []Provider // that can be connected
+	Proved        bool       // the person has proved who they are: only then anything can be changed
+	NeedsPassword bool       // the page asks for the password, else Confirm does
+	Confirm       string     // path and query
+	Action        string
+	FormToken     string
+	Notice        texts.Text
+	Problems      Problems
+}
+
+// Render returns the page.
+func (p MeConnections) Render(v *View) ([]byte, error) { return v.render(meConnections, p) }
+
+// ProviderConnection is an account at another provider that signs in.
+type ProviderConnection struct {
+	ID       string
+	Provider string // its name
+	Name     string // of the account there
+	Offered  bool   // people can sign in with the provider
+	Added    texts.Text
+	Used     texts.Text
+}
 
 // Session is a browser in which a person is signed in.
 type Session struct {
@@ -158,8 +190,9 @@ func (p MeDelete) Render(v *View) ([]byte, error) { return v.render(meDelete, p)
 type MeConfirm struct {
 	Account   Account
 	Choices   []Choice
-	Password  bool    // the page asks for the password, in the field current_password
-	Passkey   Passkey // zero = not offered
+	Password  bool       // the page asks for the password, in the field current_password
+	Passkey   Passkey    // zero = not offered
+	Providers []Provider // with which a sign-in proves it instead
 	Action    string
 	FormToken string
 	Problems  Problems

@@ -20,6 +20,8 @@ var (
 	register      = parse("register.html")
 	phone         = parse("phone.html")
 	reset         = parse("reset.html")
+	connect       = parse("connect.html")
+	meConnections = parse("meconnections.html")
 	verify        = parse("verify.html")
 	accounts      = parse("accounts.html")
 	consent       = parse("consent.html")

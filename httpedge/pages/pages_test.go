@@ -16,7 +16,7 @@ import (
 
 func TestPagesAreSmallAndSelfContained(t *testing.T) {
 	foreign := regexp.MustCompile(
-		`(?i)<(iframe|object|embed|base|svg|video)\b|[\s"']on\w+=|javascript:|@import|url\(`)
+		`(?i)<(iframe|object|embed|base|video|use|image|foreignobject)\b|[\s"']on\w+=|javascript:|@import|url\(`)
 	for name, p := range all {
 		got := render(t, p)
 		if len(got) >= 20<<10 {

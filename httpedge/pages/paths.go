@@ -30,7 +30,12 @@ const (
 	PathFactorCode     = "/login/factor/code"
 	PathFactorVerify   = "/login/factor/verify"
 	PathFactorResend   = "/login/factor/resend"
-	PathStepUp         = "/login/step-up" // the second factor in a session
+	PathStepUp         = "/login/step-up"         // the second factor in a session
+	PathWith           = people.PathWith + "{id}" // of sign-ins with other providers
+	PathWithCallback   = PathWith + people.PathCallback
+	PathConnect        = "/register/connect" // asks for the address of a person who comes from one
+	PathConnectVerify  = "/register/connect/verify"
+	PathConnectResend  = "/register/connect/resend"
 	PathReset          = "/reset"
 	PathResetVerify    = "/reset/verify"
 	PathResetResend    = "/reset/resend"
@@ -60,6 +65,8 @@ const (
 	PathMePhoneSignIn = "/me/phone/sign-in"
 	PathMePasskeys    = "/me/passkeys"
 	PathMePasskeyAdd  = "/me/passkeys/add"
+	PathMeConnections = "/me/connections"      // to other providers
+	PathMeConnect     = "/me/connections/{id}" // begins to connect one
 	PathMeHistory     = "/me/history"
 	PathMeData        = "/me/data"
 	PathMeDataFile    = "/me/data/account.json" // the person's own data
@@ -72,10 +79,11 @@ const (
 
 	PathMeConfirmFactor = "/me/confirm/factor" // the second factor that such a change needs
 
-	PathMeFactors  = "/me/factors"
-	PathMeApp      = "/me/factors/app"    // sets up an authenticator app
-	PathMeRecovery = "/me/factors/codes"  // new recovery codes
-	PathMeRemove   = "/me/factors/remove" // removes the app
+	PathMeFactors     = "/me/factors"
+	PathMeApp         = "/me/factors/app"       // sets up an authenticator app
+	PathMeRecovery    = "/me/factors/codes"     // new recovery codes
+	PathMeRemove      = "/me/factors/remove"    // removes the app
+	PathMeConfirmWith = "/me/confirm/with/{id}" // a sign-in with a provider instead
 
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"

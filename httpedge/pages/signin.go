@@ -9,6 +9,8 @@ type Login struct {
 	Action    string     // path and query that the form is sent to
 	FormToken string     // anti-forgery token
 	Email     string     // as it was entered
+	Providers []Provider // with which people sign in instead
+	Waits     Waits      // the person signs in so that a connection is made; zero = not so
 	Register  string     // path and query of the page to register by email; "" = not offered
 	Phone     string     // path and query of the page to sign in by phone number; "" = not offered
 	Reset     string     // path and query of the page for a forgotten password; "" = not offered
@@ -35,6 +37,7 @@ type Register struct {
 	Email     string // as it was entered
 	Login     string // path and query of the page to sign in
 	Phone     string // path and query of the page to register by phone number; "" = not offered
+	Providers []Provider
 	Problems  Problems
 }
 
@@ -160,3 +163,32 @@ type Factor struct {
 
 // Render returns the page.
 func (p Factor) Render(v *View) ([]byte, error) { return v.render(factor, p) }
+
+// Provider is a button that begins a sign-in with another provider.
+type Provider struct {
+	Name string
+	Icon string // one of oauth.ProviderIcons; "" = none
+	Path string // path and query
+	Away bool   // it did not respond the last time
+}
+
+// Waits is a connection to a provider that is made when the person has signed in.
+type Waits struct {
+	Provider string // its name
+	Address  string // of the account
+}
+
+// Connect is the page that asks a person who comes from a provider for an email address. Its field is
+// email.
+type Connect struct {
+	Client    string
+	Provider  string // its name
+	Action    string
+	FormToken string
+	Email     string // as it was entered, or as the provider says it
+	Login     string // path and query of the page to sign in
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Connect) Render(v *View) ([]byte, error) { return v.render(connect, p) }

@@ -114,9 +114,10 @@ func (v *View) functions() template.FuncMap {
 		"time": func(at string, t texts.Text) template.HTML {
 			return `<time datetime="` + escaped(at) + `">` + v.language.HTML(t, "") + `</time>`
 		},
-		"script":  func() template.JS { return template.JS(script) },
-		"example": func(text string) template.HTML { return `<span class="nw" dir="ltr">` + escaped(text) + `</span>` },
-		"code":    func(text string) template.HTML { return `<code>` + escaped(text) + `</code>` },
+		"script":       func() template.JS { return template.JS(script) },
+		"example":      func(text string) template.HTML { return `<span class="nw" dir="ltr">` + escaped(text) + `</span>` },
+		"code":         func(text string) template.HTML { return `<code>` + escaped(text) + `</code>` },
+		"providerIcon": func(name string) template.HTML { return providerIcons[name] },
 	}
 }
 

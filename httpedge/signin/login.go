@@ -87,8 +87,12 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 	if signedIn.Trusted != "" {
 		s.KeepTrusted(v.HTTP, signedIn.Trusted, user.Email, user.Phone)
 	}
+	result := s.connectWaiting(v, session)
 	v.Secret = s.RenewBrowserSecret(v.HTTP)
 	next := v.Home()
+	if result != 0 && next == pages.PathMe {
+		next = v.PathResult(pages.PathMeConnections, result)
+	}
 	switch {
 	case v.Pending != nil:
 		v.Pending.Prove(session)
@@ -109,7 +113,7 @@ func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Proble
 
 // loginPage returns the form, with the address that was entered.
 func (s *service) loginPage(v *visit.Visit) pages.Login {
-	return pages.Login{
+	p := pages.Login{
 		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
 		FormToken: v.Bind("login").NewFormToken(v.Now),
 		Email:     hinted(v, "email", isEmail), Notice: confirmed(v), Passkey: s.passkeyForm(v),
@@ -117,6 +121,16 @@ func (s *service) loginPage(v *visit.Visit) pages.Login {
 		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
 		Reset:    s.pathIf(v, account.Email, pages.PathReset),
 	}
+	if w := s.waits(v); w != nil && w.UserID != 0 {
+		p.Waits = pages.Waits{Provider: w.Provider.Name, Address: w.Address}
+		p.Register = ""
+		if !v.HTTP.IsPost() {
+			p.Email = w.Address
+		}
+	} else {
+		p.Providers = s.providers(v)
+	}
+	return p
 }
 
 // hinted returns what was entered in a field, or the request's login_hint if it fits there and the

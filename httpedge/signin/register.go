@@ -69,7 +69,8 @@ func (s *service) showRegister(v *visit.Visit, status int, problems ...pages.Pro
 		Client: v.ClientName(), Action: v.Path(pages.PathRegister),
 		FormToken: v.Bind("register").NewFormToken(v.Now),
 		Name:      v.Shown("name"), Email: v.Shown("email"), Login: v.Path(pages.PathLogin),
-		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
-		Problems: problems,
+		Phone:     s.pathIf(v, account.SMS, pages.PathPhone),
+		Providers: s.providers(v),
+		Problems:  problems,
 	})
 }

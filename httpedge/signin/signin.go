@@ -51,7 +51,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	}
 	register, phone, reset := s.registerFlow(), s.phoneFlow(), s.resetFlow()
 	resetProof := s.resetProofFlow()
-	browser, factor := s.browserFlow(), s.factorFlow()
+	browser, factor, connect := s.browserFlow(), s.factorFlow(), s.connectFlow()
 	email := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.flow(handle))
 	}
@@ -82,6 +82,9 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathPhone, Handle: s.Replay(sms(s.phone))},
 		{Pattern: pages.PathPhoneVerify, Handle: s.Coalesce(sms(s.verify(phone)))},
 		{Pattern: pages.PathPhoneResend, Handle: sms(s.ResendCode(&phone.CodeFlow))},
+		{Pattern: pages.PathConnect, Handle: s.Replay(email(s.connect))},
+		{Pattern: pages.PathConnectVerify, Handle: s.Coalesce(email(s.verify(connect)))},
+		{Pattern: pages.PathConnectResend, Handle: email(s.ResendCode(&connect.CodeFlow))},
 		{Pattern: pages.PathReset, Handle: s.Replay(email(s.reset))},
 		{Pattern: pages.PathResetVerify, Handle: s.Coalesce(email(s.verify(reset)))},
 		{Pattern: pages.PathResetResend, Handle: email(s.ResendCode(&reset.CodeFlow))},
@@ -97,7 +100,13 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		Pattern: pages.PathDevice, Methods: show, Handle: s.Replay(s.Handle(s.device)),
 		Format: endpoint.Page,
 	})
+	get := []string{fasthttp.MethodGet}
 	return append(all, endpoint.Endpoint{
+		Pattern: pages.PathWith, Methods: get, Handle: s.flow(s.beginWith), Format: endpoint.Page,
+	}, endpoint.Endpoint{
+		Pattern: pages.PathWithCallback, Methods: get, Handle: s.Handle(s.endWith),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
 		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet},
 		Handle: s.flow(s.authorize), Form: s.authorizeByForm, Format: endpoint.Either,
 	})

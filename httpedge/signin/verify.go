@@ -67,10 +67,22 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	in, err := f.confirm(v, token, code, s.Browser(v, c.Address))
 	var stepUp *people.StepUpError
 	var factor *people.FactorNeededError
+	var waiting *people.WaitingError
 	switch {
 	case errors.As(err, &factor):
 		s.DropCode(v.HTTP)
 		s.GoToFactor(v, factor.Token)
+	case errors.As(err, &waiting):
+		s.DropCode(v.HTTP)
+		s.KeepWaiting(v.HTTP, waiting.Token)
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+	case errors.Is(err, people.ErrAttemptEnded):
+		s.DropCode(v.HTTP)
+		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: texts.Of("with.waiting_ended")})
+	case errors.Is(err, people.ErrNotConnected):
+		s.DropCode(v.HTTP)
+		s.showWithEnded(v)
 	case errors.As(err, &stepUp):
 		s.GoOnToCode(v, &s.resetProofFlow().CodeFlow, stepUp.Token)
 	case err == nil:

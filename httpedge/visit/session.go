@@ -34,6 +34,7 @@ type cookieNames struct {
 	code    string // token of the challenge that asks for a code
 	factor  string // token of the sign-in that waits for a second factor
 	trusted string // tokens of browsers that need no second factor, as mark~tag like known
+	with    string // token of a connection that waits until the person has signed in
 	// language is the tag of the language that the person has chosen
 	language string
 	secure   bool
@@ -46,7 +47,7 @@ func newCookieNames(issuer string) cookieNames {
 	}
 	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
 		secret: prefix + "gatehouse-form",
-		code:   prefix + "gatehouse-code", factor: prefix + "gatehouse-factor",
+		code:   prefix + "gatehouse-code", factor: prefix + "gatehouse-factor", with: prefix + "gatehouse-with",
 		trusted: prefix + "gatehouse-trusted", language: prefix + "gatehouse-language", secure: secure}
 }
 

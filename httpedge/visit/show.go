@@ -141,6 +141,9 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 	s.WritePage(ctx, status, m)
 }
 
+// LogFailure logs an error of the service after which the page goes on without something.
+func (s *Site) LogFailure(step string, err error) { s.failures.Log(step, err) }
+
 // WriteFailure responds with a page about an error of the service, and logs it unless the service
 // is only busy.
 func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -166,6 +167,14 @@ func (v *Visit) Shown(field string) string {
 func (v *Visit) CheckForm(form Binding) bool {
 	return form.checkFormToken(v.Field(fieldFormToken), v.Now)
 }
+
+// CheckToken is CheckForm for a token in the URL.
+func (v *Visit) CheckToken(form Binding, name string) bool {
+	return form.checkFormToken(string(v.HTTP.QueryArgs().Peek(name)), v.Now)
+}
+
+// Query returns the query with which the pages of this visit go on.
+func (v *Visit) Query() string { return strings.TrimPrefix(v.Path(""), "?") }
 
 // Offered wraps the handler of a page that needs a messenger for channel. Without one, the page
 // does not exist.

@@ -405,7 +405,7 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 			}
 		}
 		n = len(stored) // no key has changed, so nobody has to be told
-		return nil
+		return b.resealProviders(files, file)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("rewrap keys: %w", err)
@@ -453,7 +453,7 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 				return err
 			}
 			for _, text := range []string{deleteLinks, deleteChallenges, deleteInvitations,
-				dropInvitations, deletePendingSignIns, deleteTrustedBrowsers} {
+				dropInvitations, deletePendingSignIns, deleteTrustedBrowsers, deleteAttempts} {
 				if _, err := b.conn.exec(b.ctx, text); err != nil {
 					return err
 				}

@@ -59,6 +59,8 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM trusted_browsers WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM factor_guesses WHERE (user_id, id) IN
 (SELECT user_id, id FROM factor_guesses WHERE at <= $1 ORDER BY at LIMIT $2)`, age: account.FactorWindow},
+	{text: `DELETE FROM provider_attempts WHERE hash IN
+(SELECT hash FROM provider_attempts WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM links WHERE hash IN
 (SELECT hash FROM links WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM invitations WHERE id IN

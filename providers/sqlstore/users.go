@@ -398,7 +398,7 @@ func (s *Store) DeleteUser(ctx context.Context, id int64, session [32]byte,
 		}
 		b.noteUser(id)
 		if err := b.run(id, revokeUserCodes, deleteUserCodes, deleteUserFamilies,
-			deleteUserNotices); err != nil {
+			deleteUserNotices, deleteUserAttempts); err != nil {
 			return err
 		}
 		return b.addNotices(notices)
