@@ -10,6 +10,9 @@ type Local interface {
 	Provider
 	// Find looks up an address as Single does, at now.
 	Find(addr netip.Addr, now time.Time) Outcome
+	// Names returns the names of an address's country, region and city in a language such as pt-BR;
+	// "" = the source has none. The other members are not set.
+	Names(addr netip.Addr, language string) Location
 }
 
 // Record is an answer of a Local provider that holds for many addresses: rendered once, without the

@@ -227,6 +227,17 @@ func (s *Service) Known(addr netip.Addr, now time.Time) (geo.Outcome, bool) {
 
 func isMiss(o *geo.Outcome) bool { return !o.HasAnswer() && o.Err == nil }
 
+// Names returns the names of the place of a result in a language, as geo.Local does. Only files have
+// names in languages: the result must come from them.
+func (s *Service) Names(addr netip.Addr, language string) geo.Location {
+	for _, p := range []geo.Provider{s.config.Provider, s.config.Fallback} {
+		if files, ok := p.(geo.Local); ok {
+			return files.Names(addr, language)
+		}
+	}
+	return geo.Location{}
+}
+
 // Stop rejects new lookups that miss the cache, waits for those in flight until ctx ends, and stops
 // the actors. Call it once, before the actor system is shut down.
 func (s *Service) Stop(ctx context.Context) error {

@@ -1,6 +1,7 @@
 // Package compat serves lookups at the paths and in the shapes of other services, so that their
 // clients work with another base URL: ip-api.com and ipinfo.io. What the source of a result lacks is
-// absent, as it is there. Names are in the language of the source.
+// absent, as it is there. Names are in the language of the source, unless that has them in the one
+// that a client of ip-api asks for.
 package compat
 
 import (

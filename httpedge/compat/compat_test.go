@@ -13,15 +13,19 @@ import (
 	"time"
 
 	"github.com/ipinfo/go/v2/ipinfo"
+	"github.com/maxmind/mmdbwriter/mmdbtype"
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/providers/ipapi"
+	"gatehouse/providers/mmdb/mmdbtest"
 )
 
 func TestMain(m *testing.M) {
 	os.Exit(stacktest.Run(m, map[string]string{
 		"TestShapes":          "a listener of one server",
+		"TestLanguage":        "a listener of one server",
 		"TestKeys":            "--geo-limit, which each node counts",
 		"TestIPInfosGoClient": "a listener of one server",
 		"TestRecorded":        "a listener of one server",
@@ -152,6 +156,40 @@ func TestShapes(t *testing.T) {
 	metrics := st[both].Send(t, "GET", st[both].AdminURL+"/metrics", "")
 	if !strings.Contains(metrics.Body, `gatehouse_http_requests_total{method="GET",route="/lite/{ip}",status="200"}`) {
 		t.Errorf("got %.300s, want a counter of the route", metrics.Body)
+	}
+}
+
+// TestLanguage asks for names in languages, which only files have.
+func TestLanguage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "city.mmdb")
+	names := func(names ...string) mmdbtype.Map {
+		all := mmdbtype.Map{}
+		for i := 0; i < len(names); i += 2 {
+			all[mmdbtype.String(names[i])] = mmdbtype.String(names[i+1])
+		}
+		return mmdbtype.Map{"names": all}
+	}
+	mmdbtest.Write(t, path, "GeoLite2-City", map[string]mmdbtype.Map{"24.48.0.0/24": {
+		"country":      names("en", "Germany", "de", "Deutschland", "pt-BR", "Alemanha"),
+		"subdivisions": mmdbtype.Slice{names("en", "Bavaria", "de", "Bayern")},
+		"city":         names("en", "Munich", "de", "München"),
+	}})
+	st, base := start(t, "ip-api", func(c *stack.Config) {
+		c.Lookups.Provider, c.Lookups.Upstream = nil, ipapi.Config{}
+		c.Lookups.Files.Files = []string{path}
+	})
+	for _, c := range []struct{ request, body, want string }{
+		{"/line/24.48.0.1?fields=city,country,regionName", "", "Germany\nBavaria\nMunich\n"},
+		{"/line/24.48.0.1?fields=city,country,regionName&lang=de", "", "Deutschland\nBayern\nMünchen\n"},
+		{"/line/24.48.0.1?fields=city,country,regionName&lang=pt-BR", "", "Alemanha\nBavaria\nMunich\n"},
+		{"/line/24.48.0.1?fields=country&lang=ja", "", "Germany\n"}, {"/line/24.48.0.1?fields=country&lang=xx", "", "Germany\n"},
+		{"/json/24.48.9.1?fields=status&lang=de", "", `{"status":"fail"}`},
+		{"/batch?fields=city&lang=de", `["24.48.0.1",{"query":"24.48.0.2","lang":"en"}]`, `[{"city":"München"},{"city":"Munich"}]`},
+	} {
+		method := map[bool]string{true: "GET", false: "POST"}[c.body == ""]
+		if got := st.Send(t, method, base+c.request, c.body); got.Body != c.want {
+			t.Errorf("%s %s: got %s, want %s", c.request, c.body, got.Body, c.want)
+		}
 	}
 }
 

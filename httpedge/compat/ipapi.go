@@ -1,9 +1,11 @@
 package compat
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,6 +158,25 @@ func ipapiRefused(ctx *fasthttp.RequestCtx) {
 	writeText(ctx, fasthttp.StatusForbidden, "invalid or missing API key: send it as ?key=\n")
 }
 
+// ipapiLanguages are the languages of names that ip-api has.
+var ipapiLanguages = []string{"en", "de", "es", "pt-BR", "fr", "ja", "zh-CN", "ru"}
+
+// translate replaces the names in an answer, which may be nil, by those in a language, as far as the
+// source of the answer has them. Only files have: a name that they lack stays as it is.
+func (s *service) translate(a *answer, language string) {
+	if a == nil || a.Data.Source != geo.SourceMMDB || !slices.Contains(ipapiLanguages, language) {
+		return
+	}
+	addr, err := netip.ParseAddr(a.IP)
+	if err != nil {
+		return
+	}
+	names := s.Lookups.Names(addr, language)
+	a.Location.Country = cmp.Or(names.Country, a.Location.Country)
+	a.Location.RegionName = cmp.Or(names.RegionName, a.Location.RegionName)
+	a.Location.City = cmp.Or(names.City, a.Location.City)
+}
+
 // ipapiLookup serves GET /json/, /csv/ and /line/, with a query behind or for the caller's address.
 func (s *service) ipapiLookup(ctx *fasthttp.RequestCtx, c *caller, format string) {
 	query := segment(ctx, "query")
@@ -172,6 +193,7 @@ func (s *service) ipapiLookup(ctx *fasthttp.RequestCtx, c *caller, format string
 		ctx.SetStatusCode(endpoint.ProblemOf(err).Status)
 	}
 	mask := ipapiFields(endpoint.View(ctx.QueryArgs().Peek("fields")))
+	s.translate(a, string(ctx.QueryArgs().Peek("lang")))
 	result := ipapiResult(a, err, query, mask)
 	switch format {
 	case "json":
@@ -259,19 +281,20 @@ func (s *service) ipapiBatch(ctx *fasthttp.RequestCtx, c *caller) {
 			"the body must be a JSON array of at most 100 queries\n")
 		return
 	}
-	fields := string(ctx.QueryArgs().Peek("fields"))
+	fields, language := string(ctx.QueryArgs().Peek("fields")), string(ctx.QueryArgs().Peek("lang"))
 	texts, masks := make([]string, len(items)), make([]uint32, len(items))
+	languages := make([]string, len(items))
 	for i, item := range items {
 		one := struct {
-			Query  string
-			Fields json.RawMessage
+			Query, Lang string
+			Fields      json.RawMessage
 		}{}
 		if json.Unmarshal(item, &one.Query) != nil && json.Unmarshal(item, &one) != nil {
 			writeText(ctx, fasthttp.StatusUnprocessableEntity,
 				"each element must be a query or an object with query, fields and lang\n")
 			return
 		}
-		texts[i], masks[i] = one.Query, ipapiFields(fields)
+		texts[i], masks[i], languages[i] = one.Query, ipapiFields(fields), cmp.Or(one.Lang, language)
 		if one.Fields != nil {
 			masks[i] = ipapiFields(strings.Trim(string(one.Fields), `"`))
 		}
@@ -286,6 +309,7 @@ func (s *service) ipapiBatch(ctx *fasthttp.RequestCtx, c *caller) {
 		if err != nil && isLimit(err) {
 			limited, worst = limited+1, err
 		}
+		s.translate(a, languages[i])
 		body = appendObject(body, ipapiResult(a, err, texts[i], masks[i])...)
 	}
 	s.ipapiLimits(ctx, c, worst)

@@ -1,6 +1,7 @@
 package mmdb
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -59,8 +60,9 @@ func readFile(path string, l *layout) (*file, error) {
 // place is where a file has its record of an address.
 type place struct {
 	file   *file
-	offset uint64 // of the record in the file; or noRecord, damaged or notCovered
-	bits   int    // of the address's prefix for which the file has this record, or none
+	offset uint64  // of the record in the file; or noRecord, damaged or notCovered
+	bits   int     // of the address's prefix for which the file has this record, or none
+	layout *layout // to read it with; nil = that of the file
 }
 
 // Offsets of places without a record: there is none, the search has failed, or the file has no
@@ -97,20 +99,25 @@ func (p *place) read(r *record) error {
 	if p.offset == damaged {
 		return fmt.Errorf("search %s: %w", p.file.path, errSearch)
 	}
-	return p.file.decode(p.file.reader.LookupOffset(uintptr(p.offset)),
-		func(v *values) { v.record(r) })
+	return p.file.decodeBy(cmp.Or(p.layout, p.file.layout),
+		p.file.reader.LookupOffset(uintptr(p.offset)), func(v *values) { v.record(r) })
 }
 
 // decode gives the values of a record to use, which must not keep them.
 func (f *file) decode(at maxminddb.Result, use func(*values)) error {
-	v := f.layout.pool.Get().(*values)
+	return f.decodeBy(f.layout, at, use)
+}
+
+// decodeBy is decode with another layout.
+func (f *file) decodeBy(l *layout, at maxminddb.Result, use func(*values)) error {
+	v := l.pool.Get().(*values)
 	v.shape = f.shape
 	v.reset()
 	err := at.Decode(v)
 	if err == nil {
 		use(v)
 	}
-	f.layout.pool.Put(v)
+	l.pool.Put(v)
 	if err != nil {
 		return fmt.Errorf("decode %s: %w", f.path, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,8 @@ type Provider struct {
 	callers   callers
 	zones     zones
 	files     atomic.Pointer[fileSet]
+	options   Options
+	layouts   sync.Map      // of *layout by language, as far as Names was asked for it
 	rendered  int           // answers that a fileSet keeps
 	ttl       time.Duration // of their results
 	logger    *slog.Logger
@@ -83,6 +86,7 @@ func Open(config Config) (*Provider, error) {
 	p := &Provider{
 		resolver:  config.Resolver,
 		resolving: make(chan struct{}, maxResolving),
+		options:   config.Options,
 		rendered:  config.Rendered,
 		ttl:       cmp.Or(config.TTL, geo.ResultTTL),
 		logger:    config.Logger,
@@ -145,6 +149,24 @@ func (p *Provider) Place(addr netip.Addr) string {
 		return ""
 	}
 	return found.Result.Location.Place()
+}
+
+// Names implements geo.Local. The layout of a language is compiled once and kept: callers must not
+// choose languages freely.
+func (p *Provider) Names(addr netip.Addr, language string) geo.Location {
+	l, known := p.layouts.Load(language)
+	if !known {
+		l, _ = p.layouts.LoadOrStore(language, compile(p.options.Mapping, language))
+	}
+	places, _ := p.files.Load().search(addr, nil)
+	for i := range places {
+		places[i].layout = l.(*layout)
+	}
+	all, err := p.merge(places)
+	if err != nil {
+		return geo.Location{}
+	}
+	return geo.Location{Country: all.place.country, RegionName: all.place.region, City: all.place.city}
 }
 
 // Single looks up q. If a domain cannot be resolved in time, the answer's error is
