@@ -93,6 +93,7 @@ type Introspection struct {
 	Expires  int64  `json:"exp"`        // Unix seconds
 	// Audience has the resource servers that the token is for; nil = the service itself.
 	Audience []string `json:"aud"`
+	Groups   []string `json:"groups"` // of the user
 }
 
 // Introspect returns the description of a token. hint is "access_token", "refresh_token" or "".
