@@ -426,6 +426,35 @@ func userInfos(t *testing.T, p *pacttest.Pact) {
 			given: []state{confidential("scope", "openid view-user"), complete,
 				given("an access token", "scope", "openid view-user")},
 			request: getProfile(userInfoPath, theToken), response: ok(sub), call: ask},
+		{name: "userinfo with groups", given: []state{confidential("scope", "openid groups"), complete,
+			given("the user is in groups", "groups", "sales engineering"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request:  getProfile(userInfoPath, theToken),
+			response: ok(object{"sub": allClaims["sub"], "groups": []string{"engineering", "sales"}}),
+			call: func(ctx context.Context, a *oauthapp.App) error {
+				got, _, err := a.UserInfo(ctx, accessToken)
+				if err == nil && !slices.Equal(got.Groups, []string{"engineering", "sales"}) {
+					t.Errorf("got %+v, want the groups", got)
+				}
+				return err
+			}},
+		{name: "userinfo with groups, with nothing else", given: []state{
+			confidential("scope", "openid groups"), complete, given("the user is in groups"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request: getProfile(userInfoPath, theToken), response: ok(pacttest.OnlyKeys(object{
+				"sub": pacttest.Any("17"), "groups": pacttest.Any([]string{"engineering"})})), call: ask},
+		{name: "userinfo of somebody in very many groups", given: []state{
+			confidential("scope", "openid groups"), complete,
+			given("the user is in groups", "groups", "g*"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request:  getProfile(userInfoPath, theToken),
+			response: ok(object{"sub": allClaims["sub"], "groups_truncated": true}), call: ask},
+		{name: "userinfo of somebody in very many groups, with nothing else", given: []state{
+			confidential("scope", "openid groups"), complete,
+			given("the user is in groups", "groups", "g*"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request: getProfile(userInfoPath, theToken), response: ok(pacttest.OnlyKeys(object{
+				"sub": pacttest.Any("17"), "groups_truncated": pacttest.Any(true)})), call: ask},
 		{name: "userinfo of an address, with only documented members",
 			given: []state{client, complete, token}, request: getProfile(userInfoPath, theToken),
 			response: ok(object{"address": pacttest.OnlyKeys(object{

@@ -96,6 +96,7 @@ type Introspection struct {
 	AuthTime int64  `json:"auth_time"` // of the sign-in, in Unix seconds; 0 = unknown
 	// Audience has the resource servers that the token is for; nil = the service itself.
 	Audience []string `json:"aud"`
+	Groups   []string `json:"groups"` // of the user
 }
 
 // Introspect returns the description of a token. hint is "access_token", "refresh_token" or "".
