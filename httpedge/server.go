@@ -71,6 +71,12 @@ type Config struct {
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
 	Registration  bool // clients may register themselves (RFC 7591); optional
+	// Console serves the console to those in ConsoleNetworks; empty = to all. Optional.
+	Console         bool
+	ConsoleNetworks []netip.Prefix
+	// Nodes returns how many nodes of the cluster are up, and how many there are. Optional: nil =
+	// there is none.
+	Nodes func() (up, all int)
 	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
 	Place func(netip.Addr) string
 

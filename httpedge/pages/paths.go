@@ -54,6 +54,11 @@ const (
 	PathMeConfirmVerify = "/me/confirm/verify"
 	PathMeConfirmResend = "/me/confirm/resend"
 
+	PathConsole         = "/console"
+	PathConsoleApps     = "/console/apps"
+	PathConsolePeople   = "/console/people"
+	PathConsoleActivity = "/console/activity"
+
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"
 )

@@ -31,6 +31,7 @@ type cookieNames struct {
 	session string // session tokens, newest first, separated by dots
 	known   string // marks of known accounts, likewise
 	secret  string // 256 random bits that forms are bound to
+	flash   string // what the next page shows once, encrypted
 	code    string // token of the challenge that asks for a code
 	// language is the tag of the language that the person has chosen
 	language string
@@ -44,6 +45,7 @@ func newCookieNames(issuer string) cookieNames {
 	}
 	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
 		secret: prefix + "gatehouse-form",
+		flash:  prefix + "gatehouse-flash",
 		code:   prefix + "gatehouse-code", language: prefix + "gatehouse-language", secure: secure}
 }
 
