@@ -13,14 +13,20 @@ import (
 )
 
 // The searches read rows in no order until they have enough, so that no index has to be kept for
-// them. Their caller limits the time. lower is that of the database: SQLite's knows ASCII alone, so
-// names are compared as they were entered, too, and with a capital letter.
+// them. Their caller limits the time. lower is that of the database, which may know ASCII alone: so
+// names are compared with other texts also as they were entered, and with a capital letter before small
+// ones.
 const (
-	namesLike = `lower(name) LIKE $1 ESCAPE '\' OR name LIKE $2 ESCAPE '\' OR name LIKE $3 ESCAPE '\'`
-	findUsers = selectUser + `WHERE ` + namesLike +
-		` OR email_key LIKE $1 ESCAPE '\' OR username_key LIKE $1 ESCAPE '\' LIMIT $4`
-	findClients = clientColumns + `(SELECT * FROM clients WHERE ` + namesLike +
-		` OR id LIKE $2 ESCAPE '\' LIMIT $4)` + clientParts
+	asciiLike = `lower(name) LIKE $2 ESCAPE '\'`
+	namesLike = asciiLike + ` OR name LIKE $3 ESCAPE '\' OR lower(name) LIKE $4 ESCAPE '\'`
+	keysLike  = ` OR email_key LIKE $2 ESCAPE '\' OR username_key LIKE $2 ESCAPE '\' LIMIT $1`
+	idLike    = ` OR lower(id) LIKE $2 ESCAPE '\' LIMIT $1)`
+
+	findUsers        = selectUser + `WHERE ` + namesLike + keysLike
+	findUsersByASCII = selectUser + `WHERE ` + asciiLike + keysLike
+
+	findClients        = clientColumns + `(SELECT * FROM clients WHERE ` + namesLike + idLike + clientParts
+	findClientsByASCII = clientColumns + `(SELECT * FROM clients WHERE ` + asciiLike + idLike + clientParts
 )
 
 // FindUsers implements account.Store.
@@ -29,7 +35,8 @@ func (s *Store) FindUsers(ctx context.Context, text string, limit int) (users []
 	if text == "" || !isText(text) {
 		return nil, nil
 	}
-	err = readAll(ctx, s, findUsers, append(patterns(text), max(0, limit)), func(r row) error {
+	query, args := search(findUsers, findUsersByASCII, text, limit)
+	err = readAll(ctx, s, query, args, func(r row) error {
 		u, err := scanUser(r)
 		if err == nil {
 			users = append(users, u)
@@ -45,7 +52,8 @@ func (s *Store) FindClients(ctx context.Context, text string, limit int) (client
 	if text == "" || !isText(text) {
 		return nil, nil
 	}
-	clients, err = s.readClients(ctx, findClients, append(patterns(text), max(0, limit))...)
+	query, args := search(findClients, findClientsByASCII, text, limit)
+	clients, err = s.readClients(ctx, query, args...)
 	return clients, searchError(ctx, "find clients", err)
 }
 
@@ -58,12 +66,17 @@ func searchError(ctx context.Context, step string, err error) error {
 	return wrap(step, err)
 }
 
-// patterns returns the patterns of a text within a name: folded, as it is, and with a capital letter.
-func patterns(text string) []any {
+// search returns which of two queries finds a text, and its arguments.
+func search(query, byASCII, text string, limit int) (string, []any) {
 	within := func(text string) string {
 		return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 	}
-	first, size := utf8.DecodeRuneInString(text)
-	capital := string(unicode.ToTitle(first)) + text[size:]
-	return []any{within(account.Fold(text)), within(text), within(capital)}
+	folded := account.Fold(text)
+	args := []any{max(0, limit), within(folded)}
+	if !strings.ContainsFunc(folded, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return byASCII, args
+	}
+	first, size := utf8.DecodeRuneInString(folded)
+	capital := string(unicode.ToTitle(first)) + folded[size:]
+	return query, append(args, within(text), within(capital))
 }
