@@ -27,6 +27,9 @@ type User struct {
 	Language       string // that the person chose (BCP 47); "" = none yet
 	PasswordHash   string // argon2id in PHC form; "" = no password
 	PhoneSignIn    bool   // a code to Phone may replace the password
+	Attributes     Attributes
+	// Groups are set by the Store. CreateUser and ImportUsers take them, UpdateUser does not.
+	Groups Groups
 	// PasswordSince, EmailSince, PhoneSince and PhoneSignInSince are when they were added or last
 	// changed; zero = when the account was made.
 	PasswordSince, EmailSince, PhoneSince, PhoneSignInSince time.Time
@@ -118,7 +121,7 @@ type Store interface {
 	// order. It reads all users while there are fewer: ctx limits the time, and those who were found
 	// until its deadline come with context.DeadlineExceeded.
 	FindUsers(ctx context.Context, text string, limit int) ([]*User, error)
-	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken.
+	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken, or ErrNoGroup.
 	CreateUser(ctx context.Context, u *User) error
 	// ImportUsers inserts the users of p in one transaction, and sets Created and Refused: who has the
 	// ID, ServiceID, e-mail address, phone number or username of another user is refused. IDs that are
@@ -180,6 +183,7 @@ type Store interface {
 	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error
 
+	GroupStore
 	NoticeStore
 	LogoutStore
 	ChallengeStore

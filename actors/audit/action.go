@@ -61,6 +61,16 @@ const (
 	UsersExported Action = "users_exported" // with password hashes; data: as of UsersListed
 	TrailRead     Action = "trail_read"     // data: the filter, and the number of events
 	AdminRefused  Action = "admin_refused"  // target: the route; details: why
+	// MemberAdded and MemberRemoved have the user as their subject, and the group as their target.
+	MemberAdded   Action = "member_added"
+	MemberRemoved Action = "member_removed"
+	GroupCreated  Action = "group_created" // target: its name
+	GroupChanged  Action = "group_changed" // target: its name
+	GroupDeleted  Action = "group_deleted" // target: its name
+	// AttributeChanged and ClaimChanged are about what may be there, not about a person. Target: the
+	// name; details: created, changed or deleted; data: the values.
+	AttributeChanged Action = "attribute_changed"
+	ClaimChanged     Action = "claim_changed"
 )
 
 // What clients that register themselves do. The subject of both is the service, since anybody can
@@ -86,5 +96,6 @@ var Actions = []Action{
 	ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceChanged, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
-	TrailRead, AdminRefused, UsersImported, UsersExported,
+	TrailRead, AdminRefused, UsersImported, UsersExported, MemberAdded, MemberRemoved, GroupCreated,
+	GroupChanged, GroupDeleted, AttributeChanged, ClaimChanged,
 }

@@ -111,6 +111,8 @@ type ClientOptions struct {
 	Federated Federated `json:"federated,omitzero"`
 	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
 	Resources []string `json:"resources,omitempty"`
+	// RequireGroups are the groups of which people must be in one to use the client; empty = all may.
+	RequireGroups []string `json:"require_groups,omitempty"`
 	// Set is the set of objects kept as files that the client belongs to; "" = none.
 	Set string `json:"set,omitempty"`
 	// Declared is set for a client that the server's own files declare. Nothing else changes it.
@@ -147,6 +149,7 @@ func (o *ClientOptions) Clone() ClientOptions {
 	copied := *o
 	copied.PostLogoutRedirectURIs = slices.Clone(o.PostLogoutRedirectURIs)
 	copied.Resources = slices.Clone(o.Resources)
+	copied.RequireGroups = slices.Clone(o.RequireGroups)
 	return copied
 }
 

@@ -60,7 +60,15 @@ type DeclaredSet struct {
 	// Clients and Resources have the Set and are Declared.
 	Clients   []*Client
 	Resources []*Resource
+
+	Groups     []string // names of groups of people
+	Attributes []Attribute
+	Claims     []Claim
 }
+
+// Attribute is an attribute of people that a file declares. Package account says what its fields may
+// be.
+type Attribute struct{ Name, Type, Change string }
 
 // DeclareError says why a set cannot be declared, for operators.
 type DeclareError struct{ Set, Message string }

@@ -49,7 +49,7 @@ type metadata struct {
 var Claims = []string{
 	"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash",
 	"name", "preferred_username", "picture", "gender", "birthdate", "updated_at",
-	"email", "email_verified", "phone_number", "phone_number_verified", "address",
+	"email", "email_verified", "phone_number", "phone_number_verified", "address", "groups",
 }
 
 // Authentication context classes of a sign-in (OpenID Connect Core section 2).

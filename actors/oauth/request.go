@@ -71,4 +71,5 @@ type Introspection struct {
 	Targets        Targets
 	Audience       []string // URIs of Targets; none = this service
 	ResourceScopes []string // names of the scopes of Targets
+	Claims         []byte   // members about the user as JSON, a comma before each
 }

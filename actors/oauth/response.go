@@ -48,5 +48,5 @@ func (i *Introspection) AppendJSON(dst []byte) []byte {
 		dst = strconv.AppendInt(append(dst, `,"iat":`...), i.Issued.Unix(), 10)
 	}
 	dst = strconv.AppendInt(append(dst, `,"exp":`...), i.Expires.Unix(), 10)
-	return append(dst, '}')
+	return append(append(dst, i.Claims...), '}')
 }

@@ -54,6 +54,14 @@ type Store interface {
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 
+	// Claims returns all declared claims, by name.
+	Claims(ctx context.Context) ([]Claim, error)
+	// PutClaim inserts c, or replaces the one with its name. It returns ErrNotFound if there is no such
+	// attribute.
+	PutClaim(ctx context.Context, c Claim) error
+	// DeleteClaim deletes a claim, or returns ErrNotFound.
+	DeleteClaim(ctx context.Context, name string) error
+
 	RegistrationStore
 	DeviceStore
 	// UseAssertion keeps the Replay of an assertion until it expires. It returns ErrConflict if it

@@ -72,14 +72,15 @@ func ofChange(ctx context.Context, old, u *account.User, a authority) context.Co
 		ctx = ofUser(ctx, action, u.ID)
 	}
 	ctx = ofMembers(ctx, audit.AddressChanged, u.ID, addresses)
-	return ofMembers(ctx, audit.AccountChanged, u.ID, differing([]member{
+	attributes := differing([]member{{"attributes", string(old.Attributes), string(u.Attributes)}})
+	return ofMembers(ctx, audit.AccountChanged, u.ID, append(differing([]member{
 		{"name", old.Name, u.Name}, {"username", old.Username, u.Username},
 		{"gender", old.Gender, u.Gender}, {"bio", old.Bio, u.Bio},
 		{"place_of_birth", old.PlaceOfBirth, u.PlaceOfBirth},
 		{"date_of_birth", old.DateOfBirth, u.DateOfBirth}, {"address", old.Address, u.Address},
 		{"profile_picture", old.ProfilePicture, u.ProfilePicture},
 		{"phone_sign_in", strconv.FormatBool(old.PhoneSignIn), strconv.FormatBool(u.PhoneSignIn)},
-	}))
+	}), attributes...))
 }
 
 // ofMembers returns a context whose next write records changed members of a user's record, if there

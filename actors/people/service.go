@@ -76,6 +76,9 @@ type Tokens interface {
 	// Service calls it with the error of that write, and before it returns. It returns that error,
 	// or why it is not known that every server applies the end.
 	FamiliesEnded(err error) error
+	// ClaimsChanged makes every server read again what attributes people may have. It is called as
+	// FamiliesEnded is.
+	ClaimsChanged(err error) error
 }
 
 // Trail is the part of audit.Store that Service needs, besides the events of its writes.

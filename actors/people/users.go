@@ -94,7 +94,7 @@ func (s *Service) UpdateUser(
 			return err
 		}
 		u.ID, u.ServiceID, u.PasswordHash = before.ID, before.ServiceID, before.PasswordHash
-		u.Created, u.Version = before.Created, before.Version
+		u.Created, u.Version, u.Groups = before.Created, before.Version, before.Groups
 		u.PasswordSince, u.EmailSince = before.PasswordSince, before.EmailSince
 		u.PhoneSince, u.PhoneSignInSince = before.PhoneSince, before.PhoneSignInSince
 		u.Tidy()

@@ -125,6 +125,7 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"jwks_uri", o.JWKSURI},
 		{"federated", o.Federated},
 		{"resources", list(o.Resources)},
+		{"require_groups", list(o.RequireGroups)},
 		{"verified", o.Verified},
 		{"set", o.Set},
 		{"declared", o.Declared},

@@ -244,8 +244,8 @@ func (a *tokenActor) decide(
 	case endpoint == DetailedProfile:
 		profile = u.detailed
 	case endpoint == UserInfo:
-		profile = u.userInfo(a.session.user.key,
-			releasedTo(a.session.packed.scopes(), client.DetailApproved))
+		profile = u.userInfo(a.session.user.key, releasedTo(a.session.packed.scopes(), client),
+			a.service.claims.Load())
 	}
 	return Admission{Verdict: verdict, Rate: rate, Profile: profile}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 const pathUsers = "/admin/v1/users"
@@ -130,8 +131,9 @@ func (c *userList) Run(p *program) error {
 type userUpdate struct {
 	remoteFlags
 	profileFlags
-	ID   string  `arg:"" name:"id" help:"The user's id, a number."`
-	Name *string `name:"name" placeholder:"NAME" help:"The full name."`
+	ID        string   `arg:"" name:"id" help:"The user's id, a number."`
+	Name      *string  `name:"name" placeholder:"NAME" help:"The full name."`
+	Attribute []string `name:"attribute" sep:"none" placeholder:"NAME=VALUE" help:"An attribute that is declared, such as department=sales. An empty value removes it; of a list, the items are separated by commas. May be repeated."`
 }
 
 // Help is shown by gatehouse user update --help.
@@ -144,10 +146,62 @@ func (*userUpdate) Help() string {
 func (c *userUpdate) Run(p *program) error {
 	body := c.body()
 	setText(body, "name", c.Name)
-	if len(body) == 0 {
+	if len(body) == 0 && len(c.Attribute) == 0 {
 		return usagef("nothing to change: give at least one of the flags that --help lists")
 	}
-	return c.act(p, http.MethodPatch, itemPath(pathUsers, c.ID), body)
+	r, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	if err := r.setAttributes(body, c.Attribute); err != nil {
+		return err
+	}
+	response, err := r.call(http.MethodPatch, itemPath(pathUsers, c.ID), body)
+	if err != nil {
+		return err
+	}
+	return r.show(response)
+}
+
+// setAttributes sets the member attributes to the values of flags, each of the type that its
+// attribute is declared with.
+func (r *remote) setAttributes(body map[string]any, flags []string) error {
+	if len(flags) == 0 {
+		return nil
+	}
+	types := map[string]string{}
+	err := r.pages(pathAttributes, "attributes", func(text json.RawMessage) error {
+		var a struct{ Name, Type string }
+		err := json.Unmarshal(text, &a)
+		types[a.Name] = a.Type
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	values := map[string]any{}
+	for _, flag := range flags {
+		name, value, ok := strings.Cut(flag, "=")
+		typ, known := types[name]
+		switch {
+		case !ok:
+			return usagef("--attribute %q: must be NAME=VALUE", flag)
+		case !known:
+			return usagef("--attribute %q: there is no attribute %s; a file for gatehouse apply declares it", flag, name)
+		case value == "":
+			values[name] = nil
+		case typ == "strings":
+			values[name] = strings.Split(value, ",")
+		case typ == "string":
+			values[name] = value
+		case !json.Valid([]byte(value)):
+			return usagef("--attribute %q: the value must be a %s", flag, typ)
+		default:
+			values[name] = json.RawMessage(value)
+		}
+	}
+	body["attributes"] = values
+	return nil
 }
 
 type userResetPassword struct {

@@ -28,6 +28,10 @@ const (
 	pathAdminKeys      = "/admin/v1/keys"
 	pathAdminAudit     = "/admin/v1/audit"
 	pathAdminResources = "/admin/v1/resources"
+
+	pathAdminGroups     = "/admin/v1/groups"
+	pathAdminAttributes = "/admin/v1/attributes"
+	pathAdminClaims     = "/admin/v1/claims"
 )
 
 const (
@@ -105,6 +109,18 @@ func Endpoints(
 			put: putResource}),
 		row(pathAdminResources+"/{number}", map[string]adminHandler{get: showResource,
 			remove: deleteResource}),
+		row(pathAdminGroups, map[string]adminHandler{get: listGroups, post: createGroup}),
+		row(pathAdminGroups+"/{name}", map[string]adminHandler{get: showGroup, put: putGroup,
+			remove: deleteGroup}),
+		row(pathAdminGroups+"/{name}/members", map[string]adminHandler{get: listMembers}),
+		row(pathAdminGroups+"/{name}/members/{id}", map[string]adminHandler{
+			put:    changeMember(s.people.AddMember),
+			remove: changeMember(s.people.RemoveMember)}),
+		row(pathAdminAttributes, map[string]adminHandler{get: listAttributes}),
+		row(pathAdminAttributes+"/{name}", map[string]adminHandler{put: putAttribute,
+			remove: deleteAttribute}),
+		row(pathAdminClaims, map[string]adminHandler{get: listClaims}),
+		row(pathAdminClaims+"/{name}", map[string]adminHandler{put: putClaim, remove: deleteClaim}),
 		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
 		row(pathAdminKeys+"/rotate", map[string]adminHandler{post: rotateKeys}),
 		row(pathAdminAudit, map[string]adminHandler{get: listEvents}),

@@ -20,6 +20,7 @@ type optionRecord struct {
 	JWKSURI                string          `json:"jwks_uri,omitempty"`
 	Federated              federatedRecord `json:"federated,omitzero"`
 	Resources              []string        `json:"resources,omitempty"`
+	RequireGroups          []string        `json:"require_groups,omitempty"`
 	SelfRegistered         bool            `json:"self_registered,omitempty"`
 	Verified               bool            `json:"verified,omitempty"`
 	MetadataURL            string          `json:"metadata_url,omitempty"`
@@ -49,7 +50,7 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 		BackchannelLogoutURI:   o.BackchannelLogoutURI, RequirePKCE: o.RequirePKCE,
 		JWKS: json.RawMessage(o.JWKS), JWKSURI: o.JWKSURI, Resources: o.Resources,
 		SelfRegistered: o.SelfRegistered, MetadataURL: o.MetadataURL,
-		Verified: o.Verified, FirstParty: o.FirstParty,
+		Verified: o.Verified, FirstParty: o.FirstParty, RequireGroups: o.RequireGroups,
 		Federated: federatedRecord{o.Federated.Issuer, o.Federated.Subject, o.Federated.Audience,
 			json.RawMessage(o.Federated.JWKS)},
 	}
@@ -69,6 +70,7 @@ func options(o *object, to *oauth.ClientOptions) {
 	o.flag("require_pkce", &to.RequirePKCE)
 	o.clearable("jwks_uri", &to.JWKSURI)
 	o.texts("resources", &to.Resources)
+	o.texts("require_groups", &to.RequireGroups)
 	o.keys("jwks", &to.JWKS)
 	o.federated("federated", &to.Federated)
 	var format string

@@ -151,6 +151,13 @@ func recordProblem(err error) (Problem, bool) {
 			true
 	case errors.As(err, &taken):
 		return conflict("The resource " + taken.URI + " exists already, perhaps written in another way."), true
+	case errors.Is(err, account.ErrGroupTaken):
+		return conflict("There is a group with this name already."), true
+	case errors.Is(err, account.ErrTooManyGroups):
+		return conflict("The user is in 1000 groups, which is the most."), true
+	case errors.Is(err, account.ErrNoGroup):
+		return Problem{Status: fasthttp.StatusNotFound, Code: "not_found",
+			Message: "There is no such group."}, true
 	case errors.Is(err, oauth.ErrClientIDTaken):
 		return conflict("Another client has this client_id. Choose another one."), true
 	case errors.Is(err, oauth.ErrDeclared):

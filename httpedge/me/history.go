@@ -172,6 +172,10 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 			return done("ended_apps")
 		}
 		return done("ended_app", "app", app)
+	case audit.MemberAdded:
+		return texts.Of("history.member_added", "group", e.Target)
+	case audit.MemberRemoved:
+		return texts.Of("history.member_removed", "group", e.Target)
 	case audit.FamilyReused:
 		if app != nil {
 			return texts.Of("history.reused", "app", app)
@@ -230,7 +234,8 @@ func resourceTexts(e *audit.Event) (used []texts.Text) {
 
 // memberNames are the members of an account that have a text.
 var memberNames = []string{"email", "phone_number", "name", "username", "gender", "bio",
-	"place_of_birth", "date_of_birth", "address", "profile_picture", "phone_sign_in"}
+	"place_of_birth", "date_of_birth", "address", "profile_picture", "phone_sign_in",
+	"attributes"}
 
 // members returns the changed members, as in "name, username and gender".
 func members(e *audit.Event) texts.Text {

@@ -258,6 +258,11 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 		}
 	}
 	step, fault := oauth.NextStep(v.Pending.Request, v.Pending.Client, browser)
+	if (step == oauth.StepConsent || step == oauth.StepIssue) &&
+		!current.User.Groups.MayUse(v.Pending.Client.Options.RequireGroups) {
+		s.refuseOutsider(v, current)
+		return
+	}
 	switch step {
 	case oauth.StepLogin:
 		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
@@ -273,6 +278,31 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 	default:
 		s.Refuse(v, fault)
 	}
+}
+
+// paramBack has the browser go back to a client that the person may not use.
+const paramBack = "back"
+
+// refuseOutsider tells a person who is in none of the groups that the client is for, and then the
+// client.
+func (s *service) refuseOutsider(v *visit.Visit, who visit.Visitor) {
+	if v.Pending.Request.Prompt.Contains(oauth.PromptNone) || v.HTTP.QueryArgs().Has(paramBack) {
+		s.Refuse(v, &oauth.Error{Code: oauth.AccessDenied,
+			Description: "The user may not use this client.",
+			Hint:        "The operator of the service decides who may."})
+		return
+	}
+	m := noAccess("message.no_access_text", v.ClientName(), who)
+	m.Link = v.PathChosen(pages.PathAuthorize, who.User.ID) + "&" + paramBack + "=1"
+	m.LinkText = texts.Of("message.back_to_app")
+	s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, m)
+}
+
+// noAccess returns the page for a person who may not use a client.
+func noAccess(text, client string, who visit.Visitor) pages.Message {
+	return pages.Message{Title: texts.Of("message.no_access", "client", client),
+		Text:   texts.Of(text, "client", client, "account", who.Account().Address),
+		Advice: texts.Of("message.no_access_advice", "client", client)}
 }
 
 // browserOf returns the state of the browser for oauth.NextStep, and the account that continues:

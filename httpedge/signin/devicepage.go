@@ -78,6 +78,10 @@ func (s *service) findDevice(v *visit.Visit, who visit.Visitor) (
 	}
 	c, client, err := s.tokens.FindDevice(v.Ctx, token.UserCode{Code: userCode,
 		UserID: who.User.ID, Browser: oauth.HashOf(v.Secret), Caller: s.Caller(v)}, v.Now)
+	if err == nil && !who.User.Groups.MayUse(client.Options.RequireGroups) {
+		s.refuseDevice(v, who, c, client)
+		return nil, nil, false
+	}
 	if err == nil {
 		return c, client, true
 	}
@@ -92,6 +96,19 @@ func (s *service) findDevice(v *visit.Visit, who visit.Visitor) (
 		s.WriteFailure(v.HTTP, "find a device", err)
 	}
 	return nil, nil, false
+}
+
+// refuseDevice tells a person who is in none of the groups that the client is for, and the device.
+func (s *service) refuseDevice(v *visit.Visit, who visit.Visitor, c *oauth.DeviceCode,
+	client *oauth.Client) {
+	err := s.tokens.DecideDevice(v.Ctx, token.DeviceDecision{Code: c, UserID: who.User.ID,
+		UserEpoch: who.User.Epoch}, v.Now)
+	if err != nil && !errors.Is(err, oauth.ErrConflict) && !errors.Is(err, oauth.ErrNotFound) {
+		s.WriteFailure(v.HTTP, "decide about a device", err)
+		return
+	}
+	s.WriteMessage(v.HTTP, fasthttp.StatusForbidden,
+		noAccess("message.no_access_device", client.Name, who))
 }
 
 // decideDevice handles the form that allows or denies.

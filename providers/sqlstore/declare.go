@@ -18,7 +18,7 @@ ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING revision, digest
 	setDeclared    = `UPDATE declared_sets SET revision = $2, digest = $3 WHERE name = $1`
 	selectDeclared = clientColumns + `(SELECT * FROM clients WHERE options LIKE '%"declared":true%' OR options LIKE '%"released":true%')` +
 		clientParts
-	declaredResources = `SELECT number, uri, scopes, created, set_name, declared, name, scope_texts, deleted FROM resources
+	declaredResources = `SELECT number, uri, scopes, created, set_name, declared, name, scope_texts, claims, deleted FROM resources
 WHERE NOT deleted OR declared ORDER BY number`
 	reviveResource = `UPDATE resources SET deleted = FALSE WHERE number = $1`
 )
@@ -84,8 +84,11 @@ func (d *declaring) declare(sets []*oauth.DeclaredSet) error {
 	if due == nil {
 		return nil
 	}
-	if err := d.declareResources(due); err != nil {
-		return err
+	for _, declare := range []func([]*oauth.DeclaredSet) error{d.declareGroups,
+		d.declareAttributes, d.declareClaims, d.declareResources} {
+		if err := declare(due); err != nil {
+			return err
+		}
 	}
 	if err := d.declareClients(due); err != nil {
 		return err

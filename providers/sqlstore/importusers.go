@@ -176,6 +176,9 @@ func (b *batch) importUser(u *account.User) (*account.FieldError, error) {
 	if err := checkUser(u); err != nil {
 		return &account.FieldError{Field: "line", Message: errText.Error()}, nil
 	}
+	if missing, err := b.missingGroup(u); err != nil || missing != "" {
+		return &account.FieldError{Field: "groups", Message: "must exist: there is no group " + missing}, err
+	}
 	// The insert comes first: it finds what collides by the indexes, whatever the database knows of the
 	// size of the table, which grows.
 	var lost refusal

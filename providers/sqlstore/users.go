@@ -15,7 +15,9 @@ import (
 
 const selectUser = `SELECT id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
 profile_picture, password_hash, disabled, created, updated, version, epoch, phone_sign_in, password_since, email_since,
-phone_since, phone_sign_in_since, language, credentials FROM users `
+phone_since, phone_sign_in_since, language, credentials, attributes,
+COALESCE((SELECT string_agg(g.name, ' ') FROM group_members m JOIN user_groups g ON g.id = m.group_id WHERE m.user_id = users.id), '')
+FROM users `
 
 const (
 	selectUserByID    = selectUser + `WHERE id = $1`
@@ -90,12 +92,16 @@ func scanUser(r row) (*account.User, error) {
 	var u account.User
 	var credentials string
 	var created, updated, password, email, phone, phoneSignIn int64
+	var groups string
 	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio,
 		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash,
 		&u.Disabled, &created, &updated, &u.Version, &u.Epoch, &u.PhoneSignIn,
-		&password, &email, &phone, &phoneSignIn, &u.Language, &credentials)
+		&password, &email, &phone, &phoneSignIn, &u.Language, &credentials, &u.Attributes, &groups)
 	if err == nil && credentials != "" {
 		err = json.Unmarshal([]byte(credentials), &u.Credentials)
+	}
+	if u.Groups = account.Groups(groups); u.Groups.Count() > 1 {
+		u.Groups = account.NewGroups(u.Groups.Names())
 	}
 	u.PasswordSince, u.EmailSince = fromMillis(password), fromMillis(email)
 	u.PhoneSince, u.PhoneSignInSince = fromMillis(phone), fromMillis(phoneSignIn)
@@ -113,8 +119,8 @@ const (
 	nextUserID  = `UPDATE counters SET value = value + 1 WHERE name = 'user' RETURNING value`
 	insertUser  = `INSERT INTO users (id, service_id, name, email, email_key, phone, phone_key, username, username_key, gender,
 bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, phone_sign_in, disabled, created, updated, version,
-credentials, handle, epoch, language)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25) ON CONFLICT DO NOTHING`
+credentials, handle, epoch, language, attributes)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26) ON CONFLICT DO NOTHING`
 	setLanguage = `UPDATE users SET language = $2 WHERE id = $1`
 	userVersion = `SELECT version, credentials FROM users WHERE id = $1`
 	otherUser   = `SELECT id FROM users WHERE id <> $1 AND (email_key = $2 OR username_key = $4
@@ -123,7 +129,7 @@ OR phone_key = $3 AND NOT EXISTS (SELECT 1 FROM users own WHERE own.id = $1 AND 
 phone_key = CASE WHEN phone = $5 THEN phone_key ELSE $6 END, username = $7, username_key = $8, gender = $9, bio = $10,
 place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14, password_hash = $15, phone_sign_in = $16,
 disabled = $17, created = $18, updated = $19, credentials = $21, handle = $22, password_since = $23, email_since = $24,
-phone_since = $25, phone_sign_in_since = $26, version = version + 1 WHERE id = $1 AND version = $20 RETURNING epoch`
+phone_since = $25, phone_sign_in_since = $26, attributes = $27, version = version + 1 WHERE id = $1 AND version = $20 RETURNING epoch`
 	useCredential        = `UPDATE users SET credentials = $3, version = version + 1 WHERE id = $1 AND version = $2`
 	otherConnection      = `SELECT user_id FROM connections WHERE issuer = $1 AND subject = $2 AND user_id <> $3`
 	deleteConnections    = `DELETE FROM connections WHERE user_id = $1`
@@ -170,6 +176,11 @@ func (b *batch) checkNew(u *account.User) error {
 	if err := checkUser(u); err != nil {
 		return err
 	}
+	if missing, err := b.missingGroup(u); err != nil {
+		return err
+	} else if missing != "" {
+		return refusal{account.ErrNoGroup}
+	}
 	u.ID = 0 // compare with all users
 	return b.checkFree(u)
 }
@@ -185,7 +196,7 @@ func (b *batch) insertUser(u *account.User) error {
 
 // insertNumbered is insertUser for a user with an ID.
 func (b *batch) insertNumbered(u *account.User) error {
-	args := append(append([]any{u.ID, u.ServiceID}, userValues(u)...), u.Epoch, u.Language)
+	args := append(append([]any{u.ID, u.ServiceID}, userValues(u)...), u.Epoch, u.Language, string(u.Attributes))
 	n, err := b.conn.exec(b.ctx, insertUser, args...)
 	if err == nil && n == 0 {
 		err = refusal{account.ErrTaken} // by another process since; the ID stays unused
@@ -193,7 +204,10 @@ func (b *batch) insertNumbered(u *account.User) error {
 	if err == nil {
 		err = b.insertConnections(u)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return b.insertMembers(u)
 }
 
 // insertConnections keeps by which connections u is found, after checkFree.
@@ -272,7 +286,8 @@ func (b *batch) updateUser(u *account.User) (epoch int64, err error) {
 	}
 	err = b.conn.unique(b.ctx, func() error {
 		args := append(append([]any{u.ID}, userValues(u)...), millis(u.PasswordSince),
-			millis(u.EmailSince), millis(u.PhoneSince), millis(u.PhoneSignInSince))
+			millis(u.EmailSince), millis(u.PhoneSince), millis(u.PhoneSignInSince),
+			string(u.Attributes))
 		return b.conn.one(b.ctx, updateUser, args, &epoch)
 	})
 	if err == nil && credentialsText(u) != before {
@@ -308,7 +323,8 @@ func (b *batch) checkVersion(u *account.User) (credentials string, err error) {
 
 func checkUser(u *account.User) error {
 	for _, s := range []string{u.Name, u.Email, u.Phone, u.Username, u.Gender, u.Bio,
-		u.PlaceOfBirth, u.DateOfBirth, u.Address, u.ProfilePicture, u.PasswordHash} {
+		u.PlaceOfBirth, u.DateOfBirth, u.Address, u.ProfilePicture, u.PasswordHash,
+		string(u.Attributes)} {
 		if !isText(s) {
 			return refusal{errText}
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Record is a client or a resource as the admin API shows it.
+// Record is an object as the admin API shows it.
 type Record map[string]any
 
 // Text returns a member that is a text; "" = there is none.
@@ -20,14 +20,11 @@ func (r Record) Text(name string) string {
 // Differences says in words what replaces the record old by new, a line for each key. An old of nil
 // is no object.
 func Differences(kind string, old, new Record) (lines []string) {
-	keys := ClientKeys
-	if kind == Resource {
-		keys = ResourceKeys
-	}
-	for _, k := range slices.Concat([]Key{{Name: "set", Type: "string"}}, keys) {
+	of := KindOf(kind)
+	for _, k := range slices.Concat([]Key{{Name: "set", Type: "string"}}, of.Keys) {
 		before, after := old[k.Name], new[k.Name]
 		switch {
-		case k.Name == "client_id" || k.Name == "uri" || sameValue(before, after):
+		case k.Name == of.ID || sameValue(before, after):
 		case k.Type == "secrets":
 			if line := secretsLine(before, after); line != "" {
 				lines = append(lines, line)

@@ -16,16 +16,19 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// The kinds of objects, in the order in which they are applied.
+// The names of Kinds.
 const (
-	Resource = "resource"
-	Client   = "client"
+	Group     = "group"
+	Attribute = "attribute"
+	Claim     = "claim"
+	Resource  = "resource"
+	Client    = "client"
 )
 
-// Object is a client or a resource that a file describes.
+// Object is what a file describes, such as a client.
 type Object struct {
 	Kind  string
-	ID    string // client_id or uri
+	ID    string // client_id, uri or name
 	Set   string
 	Where string         // file and line
 	Body  map[string]any // of the PUT request of the admin API
@@ -35,7 +38,7 @@ type Object struct {
 type Set struct {
 	Name     string
 	Revision int64
-	Objects  []Object // resources first
+	Objects  []Object // in the order of Kinds
 
 	revised string // where Revision is; "" = nowhere
 }
@@ -77,7 +80,7 @@ func Read(path string, stdin io.Reader, secrets Secrets) ([]*Set, error) {
 	var all []*Set
 	for _, s := range r.sets {
 		slices.SortFunc(s.Objects, func(a, b Object) int {
-			return cmp.Or(strings.Compare(b.Kind, a.Kind), strings.Compare(a.ID, b.ID))
+			return cmp.Or(cmp.Compare(placeOf(a.Kind), placeOf(b.Kind)), strings.Compare(a.ID, b.ID))
 		})
 		all = append(all, s)
 	}
@@ -86,6 +89,11 @@ func Read(path string, stdin io.Reader, secrets Secrets) ([]*Set, error) {
 	}
 	slices.SortFunc(all, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// placeOf returns the place of a kind in the order of Kinds.
+func placeOf(name string) int {
+	return slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
 }
 
 func filesAt(path string) ([]string, error) {
@@ -185,29 +193,22 @@ func (r *reader) document(n *yaml.Node) error {
 		}
 		s.Revision, s.revised = int64(revision), fmt.Sprintf("%s:%d", r.file, n.Line)
 	}
-	for _, of := range []struct {
-		key, kind, id string
-		keys          []Key
-		required      []string
-	}{
-		{"resources", Resource, "uri", ResourceKeys, []string{"uri"}},
-		{"clients", Client, "client_id", ClientKeys, []string{"client_id", "name"}},
-	} {
-		list, _ := values[of.key].([]*yaml.Node)
+	for _, of := range Kinds {
+		list, _ := values[of.List].([]*yaml.Node)
 		for _, item := range list {
-			body, err := r.members(item, "a "+of.kind, of.keys)
+			body, err := r.members(item, article(of.Name), of.Keys)
 			if err != nil {
 				return err
 			}
 			for _, key := range of.required {
 				if body[key] == nil || body[key] == "" {
-					return r.at(item, "a %s needs the key %s", of.kind, key)
+					return r.at(item, "%s needs the key %s", article(of.Name), key)
 				}
 			}
 			if scopes, described := body["scopes"].(describedScopes); described {
 				body["scopes"], body[scopeTexts] = scopes.names, scopes.texts
 			}
-			o := Object{Kind: of.kind, ID: body[of.id].(string), Set: name, Body: body,
+			o := Object{Kind: of.Name, ID: body[of.ID].(string), Set: name, Body: body,
 				Where: fmt.Sprintf("%s:%d", r.file, item.Line)}
 			if err := r.add(s, o, item); err != nil {
 				return err
@@ -217,13 +218,23 @@ func (r *reader) document(n *yaml.Node) error {
 	return nil
 }
 
+// article returns a noun with its article.
+func article(noun string) string {
+	if noun[0] == 'a' {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
 // add adds an object to its set, unless it cannot be one.
 func (r *reader) add(s *Set, o Object, n *yaml.Node) error {
 	if o.Kind == Client {
 		if err := (&oauth.Client{ID: o.ID}).CheckID(); err != nil {
 			return r.at(n, "%v", err)
 		}
-		delete(o.Body, "client_id")
+	}
+	if o.Kind != Resource {
+		delete(o.Body, KindOf(o.Kind).ID) // it is in the path
 	}
 	if other := r.where[o.Kind+" "+o.ID]; other != "" {
 		return r.at(n, "%s %s is described at %s as well", o.Kind, o.ID, other)
