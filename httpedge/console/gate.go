@@ -51,7 +51,9 @@ func mayChange(u *account.User, session *account.Session, now time.Time) refusal
 }
 
 // isOperator reports whether a person may use the console. Each request reads the person anew.
-func isOperator(u *account.User) bool { return false }
+func isOperator(u *account.User) bool { return u.Groups.HasAny(operatorsGroup) }
+
+var operatorsGroup = []string{account.OperatorsGroup}
 
 // hasTwoFactors reports whether the sign-in of a session has two factors.
 func hasTwoFactors(session *account.Session) bool { return slices.Contains(session.AMR, "mfa") }

@@ -248,9 +248,40 @@ func (s *service) changePerson(o *operator, text string) {
 const fieldGroup = "group"
 
 // addGroups adds the groups of a person, and those that there are. It returns false if it responded.
-func (s *service) addGroups(o *operator, u *account.User, p *pages.ConsolePerson) bool { return true }
+func (s *service) addGroups(o *operator, u *account.User, p *pages.ConsolePerson) bool {
+	p.Groups = u.Groups.Names()
+	all, err := s.people.Groups(o.Ctx, "", account.MostGroups)
+	if err != nil {
+		s.WriteFailure(o.HTTP, "read groups", err)
+		return false
+	}
+	for _, g := range all {
+		if g.Name != account.OperatorsGroup && !slices.Contains(p.Groups, g.Name) {
+			p.AllGroups = append(p.AllGroups, g.Name)
+		}
+	}
+	return true
+}
 
-// changeGroup adds a person to the group of the form, or removes them.
+// changeGroup adds a person to the group of the form, or takes them out. It leaves the operators'
+// group alone.
 func (s *service) changeGroup(o *operator, u *account.User) (left flash, err error) {
-	return flash{Wrong: []wrong{{Field: fieldGroup, Key: "console.unknown_group"}}}, nil
+	group, change := strings.TrimSpace(o.Shown(fieldGroup)), s.people.AddMember
+	if o.Field(fieldDo) == doRemoveGroup {
+		change = s.people.RemoveMember
+	}
+	if group == account.OperatorsGroup {
+		return left, errForbidden
+	}
+	err = change(o.Ctx, group, u.ID)
+	switch {
+	case errors.Is(err, account.ErrNoGroup):
+		left.Wrong = []wrong{{Field: fieldGroup, Key: "console.unknown_group"}}
+	case errors.Is(err, account.ErrTooManyGroups):
+		left.Wrong = []wrong{{Field: fieldGroup, Key: "console.many_groups"}}
+	default:
+		return flash{Notice: "console.person_changed"}, err
+	}
+	left.Fields = map[string]string{fieldGroup: group}
+	return left, nil
 }
