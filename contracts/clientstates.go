@@ -121,7 +121,12 @@ func parseClient(a arguments) (setUp, error) {
 }
 
 // saveClient stores the current client. It replaces a client with the same id.
-func (f *fixture) saveClient(ctx context.Context) error {
+func (f *fixture) saveClient(ctx context.Context) (err error) {
+	if f.stored != nil {
+		if f.client, err = f.stored(ctx, f.client); err != nil {
+			return err
+		}
+	}
 	there, err := f.store.Client(ctx, f.client.ID)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):

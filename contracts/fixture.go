@@ -35,8 +35,9 @@ const stopTimeout = time.Minute
 type fixture struct {
 	*stack.Stack // the first node
 	nodes        []*node
-	store        *busyStore // of the first node
-	cluster      *Cluster   // nil = there is one node
+	store        *busyStore                                                  // of the first node
+	cluster      *Cluster                                                    // nil = there is one node
+	stored       func(context.Context, *oauth.Client) (*oauth.Client, error) // Config.Client
 	chooser      *chooser
 
 	caller   string // source address of requests; "" = as their headers say
@@ -69,7 +70,7 @@ var fixtures atomic.Int64
 // newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know.
 func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, err error) {
 	f = &fixture{values: map[string]any{"fixture": fixtures.Add(1)}, settled: map[string]settled{}, tokens: standIns{},
-		cluster: config.Cluster, chooser: newChooser(config.Cluster)}
+		cluster: config.Cluster, stored: config.Client, chooser: newChooser(config.Cluster)}
 	f.end = func() {}
 	defer func() {
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -26,6 +27,9 @@ type Config struct {
 	// Wrap may change requests and responses, as a broken provider would; nil = no changes.
 	Wrap func(service http.Handler) http.Handler
 	Log  io.Writer // for the service's log, one line a record; nil = none
+	// Client returns what is stored in place of a client that a state describes; nil = the client
+	// as it is.
+	Client func(context.Context, *oauth.Client) (*oauth.Client, error)
 	// Cluster makes the service a cluster; nil = one process with SQLite.
 	Cluster *Cluster
 }

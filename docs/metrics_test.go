@@ -57,7 +57,7 @@ func metrics(t *testing.T) []string {
 	}
 	startServer(t, built, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"+
 		" --breaker-failures 1 --ptr 127.0.0.1:9 --audit-webhook http://127.0.0.1:9/"+
-		" --audit-webhook-secret 0123456789abcdef0123456789abcdef --dir "+dir+
+		" --audit-webhook-secret 0123456789abcdef0123456789abcdef --otlp-endpoint http://127.0.0.1:9 --dir "+dir+
 		" --ip-mmdb "+city+" --mmdb-update "+updates+" --admin-tls-cert "+certFile+" --admin-tls-key "+keyFile, environment(), "serving")
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {

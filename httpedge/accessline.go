@@ -17,6 +17,7 @@ import (
 type accessLine struct {
 	start     time.Time
 	requestID string // of letters, digits, dots, underscores and hyphens
+	traceID   string // hexadecimal digits; "" = the request belongs to no trace
 	method    string // one of methodNames
 	status    int
 	duration  time.Duration
@@ -66,8 +67,11 @@ const longestReason = 300
 
 func (a *accessLine) record(level slog.Level) slog.Record {
 	r := slog.NewRecord(a.start, level, message, 0)
+	r.AddAttrs(slog.String("request_id", a.requestID))
+	if a.traceID != "" {
+		r.AddAttrs(slog.String("trace_id", a.traceID))
+	}
 	r.AddAttrs(
-		slog.String("request_id", a.requestID),
 		slog.String("method", a.method),
 		slog.Int("status", a.status),
 		slog.Int64("duration_us", a.duration.Microseconds()),
@@ -98,6 +102,9 @@ func (l *accessLog) append(dst []byte, line *accessLine) []byte {
 	dst = f.appendFraction(dst, line.start.Nanosecond())
 	dst = append(dst, second.after...)
 	dst = append(dst, line.requestID...)
+	if line.traceID != "" {
+		dst = append(append(dst, f.traceID...), line.traceID...)
+	}
 	dst = append(append(dst, f.method...), line.method...)
 	dst = strconv.AppendInt(append(dst, f.status...), int64(line.status), 10)
 	dst = strconv.AppendInt(append(dst, f.duration...), line.duration.Microseconds(), 10)
@@ -134,8 +141,8 @@ type lineFormat struct {
 	unit                   int    // of its last digit, in nanoseconds
 	trimmed                bool   // without zeros at its end
 
-	requestID, method, status, duration, bytes string // what comes before the value
-	end                                        string
+	requestID, traceID, method, status, duration, bytes string // what comes before the value
+	end                                                 string
 }
 
 var jsonFormat = lineFormat{
@@ -143,7 +150,7 @@ var jsonFormat = lineFormat{
 		return slog.NewJSONHandler(w, o)
 	},
 	begin: `{`, time: `"time":"`, afterTime: `",`, fraction: ".000000000", unit: 1, trimmed: true,
-	requestID: `,"request_id":"`, method: `","method":"`, status: `","status":`,
+	requestID: `,"request_id":"`, traceID: `","trace_id":"`, method: `","method":"`, status: `","status":`,
 	duration: `,"duration_us":`, bytes: `,"bytes":`, end: "}\n",
 }
 
@@ -152,7 +159,7 @@ var textFormat = lineFormat{
 		return slog.NewTextHandler(w, o)
 	},
 	time: "time=", afterTime: " ", fraction: ".000", unit: 1_000_000,
-	requestID: " request_id=", method: " method=", status: " status=",
+	requestID: " request_id=", traceID: " trace_id=", method: " method=", status: " status=",
 	duration: " duration_us=", bytes: " bytes=", end: "\n",
 }
 

@@ -60,6 +60,8 @@ func TestAccessLineMatchesSlog(t *testing.T) {
 		{"other letters in the pattern", "/ü\u2028\x01<", slog.LevelInfo, began(at)},
 		{"no pattern", "", slog.LevelInfo, began(at)},
 		{"no request id", "/", slog.LevelInfo, with(func(l *accessLine) { l.requestID = "" })},
+		{"trace", "/", slog.LevelInfo,
+			with(func(l *accessLine) { l.traceID = "0af7651916cd43dd8448eb211c80319c" })},
 		{"other method", "/", slog.LevelInfo,
 			with(func(l *accessLine) { l.method = "other"; l.status = 405 })},
 		{"nothing sent, no time spent", "/", slog.LevelInfo,

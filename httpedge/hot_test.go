@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
+	lookups "gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
@@ -44,10 +45,10 @@ func hot(tb testing.TB, options ...stacktest.Option) *stacktest.Stack {
 	for i := range texts {
 		texts[i] = benchKey(i).String()
 	}
-	caller := func() netip.Addr { return netip.Addr{} }
+	from := func() lookups.Origin { return lookups.Origin{} }
 	const step = 64
 	for i := 0; i < benchKeys; i += step {
-		st.Lookups.LookupAll(texts[i:i+step], caller, time.Now(), outcomes[i:i+step])
+		st.Lookups.LookupAll(texts[i:i+step], from, time.Now(), outcomes[i:i+step])
 	}
 	for _, o := range outcomes {
 		if o.Err != nil {

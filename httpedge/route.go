@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/trace"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -28,6 +29,8 @@ var (
 // route is an endpoint with its metrics, its access log and the headers of its responses.
 type route struct {
 	server  *Server
+	pattern string
+	quiet   bool
 	format  endpoint.Format
 	cors    bool
 	clients bool                    // pages of public clients may read the response
@@ -46,7 +49,7 @@ func (s *Server) newRoute(e endpoint.Endpoint, public bool) *route {
 		level = slog.LevelDebug
 	}
 	r := &route{
-		server: s, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins,
+		server: s, pattern: e.Pattern, quiet: e.Quiet, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins,
 		named: e.NamedOrigin, handle: e.Handle, hidden: e.Hidden,
 		metrics: s.metrics.routes.of(e.Pattern),
 		log:     newAccessLog(s.log.Handler(), e.Pattern, level),
@@ -81,6 +84,7 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	defer r.finish(ctx)
 	r.head.CopyTo(&ctx.Response.Header) // much cheaper than setting the headers one by one
 	r.server.clients.setRequestID(ctx)
+	r.beginSpan(ctx)
 	if r.clients || r.named {
 		r.server.allowOrigin(ctx, r.named)
 	}
@@ -137,12 +141,19 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time, size int) {
 	}
 	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
 	r.metrics.observe(method, status, elapsed)
+	span := endpoint.SpanOf(ctx)
+	if span != nil {
+		r.endSpan(ctx, span, method, status, start.Add(elapsed))
+	}
 	if !r.log.enabled() {
 		return
 	}
 	line := accessLine{
 		start: start, requestID: endpoint.View(ctx.Response.Header.PeekCanonical(headerRequestID)),
 		method: methodNames[method], status: status, duration: elapsed, bytes: size,
+	}
+	if span != nil {
+		line.traceID = trace.ID(span.Traceparent())
 	}
 	if status >= fasthttp.StatusMultipleChoices {
 		line.failed = endpoint.FailedOf(ctx)
@@ -180,8 +191,8 @@ func (s *Server) logPanic(ctx *fasthttp.RequestCtx, value any) {
 	if err, ok := value.(runtime.Error); ok {
 		cause = err.Error()
 	}
-	s.log.Error("panic in a request handler", "cause", cause, "request_id",
-		endpoint.RequestID(ctx), "stack", string(debug.Stack()))
+	s.log.Error("panic in a request handler", append(endpoint.Attributes(ctx), "cause", cause,
+		"stack", string(debug.Stack()))...)
 }
 
 // framingError returns what is wrong with the version or the target of a request, or why a proxy

@@ -13,6 +13,7 @@ import (
 	"gatehouse/httpedge/lookups"
 	"gatehouse/httpedge/me"
 	"gatehouse/httpedge/oauthapi"
+	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/signin"
 )
 
@@ -22,6 +23,7 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI,
 		AnyOrigin: true}}
 	all = append(all, s.faceEndpoints(get)...)
+	all = append(all, s.homeEndpoints()...)
 	if c.Tokens != nil {
 		all = append(all, oauthapi.Endpoints(oauthapi.Config{Tokens: c.Tokens,
 			Caller: s.clients.caller, Issuer: c.Issuer, DefaultScopes: c.DefaultScopes,
@@ -110,7 +112,7 @@ func (s *Server) endpointAt(path []byte) *endpoint.Endpoint {
 // publicNotFound responds to a path without an endpoint: with a page if the client prefers one.
 func (s *Server) publicNotFound(ctx *fasthttp.RequestCtx) {
 	format := endpoint.JSON
-	if e := s.endpointAt(ctx.URI().PathOriginal()); e != nil {
+	if e := s.endpointAt(ctx.URI().PathOriginal()); e != nil && e.Pattern != pages.PathHome {
 		format = e.Format
 	}
 	if format != endpoint.Lookup && prefersPage(ctx) {

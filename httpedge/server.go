@@ -26,6 +26,7 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
+	"gatehouse/actors/trace"
 	"gatehouse/httpedge/compat"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
@@ -70,7 +71,11 @@ type Config struct {
 	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
-	Registration  bool // clients may register themselves (RFC 7591); optional
+	Registration  bool   // clients may register themselves (RFC 7591); optional
+	BaseURL       string // of commands that the page at / shows, without a trailing slash
+	// Home says what the page at / shows: identity, geo, both or off. Optional: "" = the services that
+	// there are.
+	Home string
 	// Console serves the console to those in ConsoleNetworks; empty = to all. Optional.
 	Console         bool
 	ConsoleNetworks []netip.Prefix
@@ -80,8 +85,9 @@ type Config struct {
 	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
 	Place func(netip.Addr) string
 
-	// TrustedProxies may name the client's address in ForwardedHeader; empty = none. A peer on a
-	// Unix socket counts as 127.0.0.1.
+	Tracer *trace.Tracer // makes a span of each request; optional: nil = none
+	// TrustedProxies may name the client's address in ForwardedHeader, the id of a request and its
+	// trace; empty = none. A peer on a Unix socket counts as 127.0.0.1.
 	TrustedProxies  []netip.Prefix
 	ForwardedHeader ForwardedHeader // optional: "" = XForwardedFor
 
@@ -156,7 +162,7 @@ func New(config Config) (*Server, error) {
 			Shares: sharesOf}}
 	s.view = pages.NewView(config.Brand, cmp.Or(config.Languages, texts.Default()))
 	site := visit.Config{People: config.People, Issuer: config.Issuer, View: s.view, Failures: s.failures,
-		Caller: s.clients.caller, ClientFailed: s.clientFailed}
+		Caller: s.clients.caller, Place: config.Place, ClientFailed: s.clientFailed}
 	if config.Tokens != nil {
 		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
 		s.origins = &clientOrigins{list: config.Tokens.SettledClients, failures: s.failures}

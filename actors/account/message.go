@@ -116,6 +116,7 @@ type Message struct {
 	Code    string // 6 digits, or what NewLongCode returns; "" unless Kind.HasCode
 	// Language is that of the recipient (BCP 47); "" = the service's.
 	Language string
+	Trace    string // of the request that caused it (package trace); "" = none
 
 	// The fields below are those of notices.
 	Link       string    // URL; "" = none

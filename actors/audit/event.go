@@ -42,6 +42,7 @@ type Source struct {
 	RequestID string
 	Caller    netip.Addr
 	Browser   string // browser and system in a few words; "" = unknown
+	Trace     string // trace context (package trace), for messages and logouts; no event keeps it
 	Language  string // of the page (BCP 47), for messages; no event keeps it. "" = unknown
 	// AsOperator is set for a person who acts with the rights of an operator, at the console. No event
 	// keeps it: the actor is the person, and the subject somebody else or an app.

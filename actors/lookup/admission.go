@@ -32,7 +32,8 @@ func (b *batcher) take(a *ask, now time.Time) {
 		}
 		p := b.admission.pending.find(q)
 		if p == nil {
-			p = &pendingLookup{query: q, lane: laneOf(q), caller: a.caller, asked: asked}
+			p = &pendingLookup{query: q, lane: laneOf(q), caller: a.caller, trace: a.trace,
+				asked: asked}
 			fresh[p.lane] = append(fresh[p.lane], p)
 		}
 		p.waiters = append(p.waiters, waiter{a, i})

@@ -13,6 +13,7 @@ import (
 type ask struct {
 	queries  []geo.Query // distinct, sharing no memory with the request
 	caller   netip.Prefix
+	trace    string // context of the request; "" = none
 	deadline time.Time
 
 	mu       sync.Mutex
@@ -42,10 +43,11 @@ func rejection(err *geo.Error) outcome {
 	return outcome{Outcome: geo.Outcome{Err: err}, mayFallBack: mayFallBack(err)}
 }
 
-func newAsk(queries []geo.Query, caller netip.Prefix, deadline time.Time) *ask {
+func newAsk(queries []geo.Query, caller netip.Prefix, trace string, deadline time.Time) *ask {
 	return &ask{
 		queries:  queries,
 		caller:   caller,
+		trace:    trace,
 		deadline: deadline,
 		outcomes: make([]outcome, len(queries)),
 		missing:  len(queries),

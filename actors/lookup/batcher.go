@@ -49,6 +49,7 @@ type pendingLookup struct {
 	query   geo.Query
 	lane    lane
 	caller  netip.Prefix // whose share of the queue it takes
+	trace   string       // context of the request that asked first; "" = none
 	asked   time.Time
 	waiters []waiter
 	queued  bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -92,7 +91,7 @@ func filled(b *testing.B, s *lookup.Service, n int) []string {
 	return texts(0, n)
 }
 
-func from() netip.Addr { return caller }
+func from() lookup.Origin { return lookup.Origin{Caller: caller} }
 
 func BenchmarkLookupHit(b *testing.B) {
 	s := benchmarked(b, &instant{})

@@ -22,11 +22,12 @@ type request struct {
 	Caller  netip.Prefix  // whose share of the queue they take
 	Left    time.Duration // until the caller gives up
 	Queries []string
+	Trace   string `json:",omitempty"` // the trace context of the request; "" = none
 }
 
 // encodeRequest returns the message that asks for queries.
-func encodeRequest(queries []geo.Query, caller netip.Prefix, left time.Duration) []byte {
-	r := request{Caller: caller, Left: left}
+func encodeRequest(queries []geo.Query, caller netip.Prefix, trace string, left time.Duration) []byte {
+	r := request{Caller: caller, Left: left, Trace: trace}
 	for _, q := range queries {
 		r.Queries = append(r.Queries, q.String())
 	}

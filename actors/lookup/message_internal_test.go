@@ -32,12 +32,12 @@ func TestRequestIsDecoded(t *testing.T) {
 				"8.8.8.8", "2606:4700::1111", "xn--bcher-kva.example.com", "xn--bcher-kva.example.org",
 			},
 		}
-		r, got, err := decodeRequest(encodeRequest(queries, want.Caller, want.Left))
+		r, got, err := decodeRequest(encodeRequest(queries, want.Caller, want.Trace, want.Left))
 		if err != nil || !reflect.DeepEqual(r, want) || !slices.Equal(got, queries) {
 			t.Errorf("got %+v with %v, %v, want %+v with %v", r, got, err, want, queries)
 		}
 	}
-	r, _, err := decodeRequest(encodeRequest(queries, netip.Prefix{}, 0))
+	r, _, err := decodeRequest(encodeRequest(queries, netip.Prefix{}, "", 0))
 	if err != nil || r.Caller.IsValid() {
 		t.Errorf("no caller: got %v, %v", r.Caller, err)
 	}
@@ -116,13 +116,13 @@ func FuzzMessages(f *testing.F) {
 	queries := parse(f, "8.8.8.8", "a.example.com")
 	now := time.Now()
 	entry := geo.NewEntry(geo.ResultTTL, queries[0], geo.Answer{}, geo.SourceSim, now)
-	f.Add(encodeRequest(queries, netip.MustParsePrefix("192.0.2.1/32"), time.Second))
+	f.Add(encodeRequest(queries, netip.MustParsePrefix("192.0.2.1/32"), "", time.Second))
 	f.Add(encodeReplies([]outcome{{Outcome: geo.Outcome{Entry: entry}}, movedAway}, now))
 	f.Add(encodeNews(queries[:1], []*geo.Entry{entry}, now)[0])
 	f.Add([]byte("[null]"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if r, got, err := decodeRequest(body); err == nil {
-			again, same, err := decodeRequest(encodeRequest(got, r.Caller, r.Left))
+			again, same, err := decodeRequest(encodeRequest(got, r.Caller, r.Trace, r.Left))
 			if err != nil || !slices.Equal(got, same) || again.Left != r.Left {
 				t.Errorf("got %v, %v from the encoded request, want %v", same, err, got)
 			}

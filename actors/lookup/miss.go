@@ -10,17 +10,17 @@ import (
 
 // missOne looks up a query that is not in the cache. A rejection that the snapshot tells costs no
 // message and no allocation.
-func (s *Service) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
+func (s *Service) missOne(q geo.Query, from Origin, now time.Time) geo.Outcome {
 	if !s.inFlight.Enter() {
 		return geo.Outcome{Err: errOverloaded}
 	}
 	defer s.inFlight.Leave()
-	prefix := ratelimit.CallerPrefix(caller)
+	prefix := ratelimit.CallerPrefix(from.Caller)
 	err := s.check(q, prefix, now)
 	if err != nil && (s.config.Fallback == nil || !mayFallBack(err)) {
 		return geo.Outcome{Err: err}
 	}
-	a := newAsk([]geo.Query{q.Clone()}, prefix, now.Add(s.config.LookupTimeout))
+	a := newAsk([]geo.Query{q.Clone()}, prefix, from.Trace, now.Add(s.config.LookupTimeout))
 	if err != nil {
 		a.complete(0, rejection(err))
 	}
@@ -34,7 +34,7 @@ type miss struct {
 }
 
 // missAll looks up queries that are not in the cache, each once.
-func (s *Service) missAll(misses []miss, caller netip.Addr, now time.Time) {
+func (s *Service) missAll(misses []miss, from Origin, now time.Time) {
 	if !s.inFlight.Enter() {
 		for _, m := range misses {
 			m.outcome.Err = errOverloaded
@@ -51,7 +51,8 @@ func (s *Service) missAll(misses []miss, caller netip.Addr, now time.Time) {
 			queries = append(queries, q)
 		}
 	}
-	a := newAsk(queries, ratelimit.CallerPrefix(caller), now.Add(s.config.LookupTimeout))
+	a := newAsk(queries, ratelimit.CallerPrefix(from.Caller), from.Trace,
+		now.Add(s.config.LookupTimeout))
 	outcomes := s.checkAndResolve(a, now)
 	for _, m := range misses {
 		*m.outcome = outcomes[place[m.query]].Outcome

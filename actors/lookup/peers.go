@@ -2,14 +2,16 @@ package lookup
 
 import (
 	"errors"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"gatehouse/actors/geo"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/partition"
+	"gatehouse/actors/trace"
 )
 
 // Peers are the other nodes of a cluster. Its methods may be called by many goroutines.
@@ -102,7 +104,7 @@ func (s *Service) shareGroup(a *ask, g group, until time.Time) {
 			queries[i] = a.queries[at]
 		}
 		var moved []int
-		for i, o := range s.askHolder(g.part, newAsk(queries, a.caller, a.deadline), until) {
+		for i, o := range s.askHolder(g.part, newAsk(queries, a.caller, a.trace, a.deadline), until) {
 			if o.moved && time.Until(until) > movePause {
 				moved = append(moved, rest[i])
 			} else {
@@ -125,7 +127,7 @@ func (s *Service) askHolder(part int, a *ask, until time.Time) []outcome {
 	if decides(p) || p.Mine && !s.isShared() {
 		return s.lookUpHere(a, until)
 	}
-	body := encodeRequest(a.queries, a.caller, time.Until(until))
+	body := encodeRequest(a.queries, a.caller, a.trace, time.Until(until))
 	response, _, err := s.peers.Ask(partition.ServiceLookups, part, body, until)
 	if errors.Is(err, partition.ErrHere) {
 		return s.lookUpHere(a, until)
@@ -213,17 +215,22 @@ func (s *Service) HandlePeer(
 	go func() {
 		defer s.peerAsks.Add(-1)
 		defer s.inFlight.Leave()
-		outcomes := s.lookUpFor(queries, r.Caller, r.Left)
+		outcomes := s.lookUpFor(queries, &r)
 		reply(partition.Done, part.Epoch, encodeReplies(outcomes, time.Now()))
 	}()
 }
 
-// lookUpFor looks up queries for a caller of another node, who gives up after left.
-func (s *Service) lookUpFor(
-	queries []geo.Query, caller netip.Prefix, left time.Duration,
-) []outcome {
-	until := time.Now().Add(min(left, s.config.LookupTimeout) - replyReserve)
-	return s.lookUpHere(newAsk(queries, caller, until), until)
+// lookUpFor looks up the queries of a request of another node, whose caller gives up after r.Left.
+func (s *Service) lookUpFor(queries []geo.Query, r *request) []outcome {
+	now, parent := time.Now(), trace.Parse([]byte(r.Trace))
+	var span trace.Span
+	if parent != "" { // whoever asks has decided whether there is a trace
+		span = s.config.Tracer.Start(parent, "look up for another node", trace.Server, now)
+	}
+	until := now.Add(min(r.Left, s.config.LookupTimeout) - replyReserve)
+	outcomes := s.lookUpHere(newAsk(queries, r.Caller, span.Traceparent(), until), until)
+	span.End(time.Now(), "", attribute.Int("gatehouse.queries", len(queries)))
+	return outcomes
 }
 
 // tell tells all nodes what the upstream has answered, once an exchange and once for each reverse

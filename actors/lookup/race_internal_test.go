@@ -72,7 +72,7 @@ func newService(t *testing.T, p geo.Provider) *Service {
 }
 
 // nobody is a caller without an address.
-func nobody() netip.Addr { return netip.Addr{} }
+func nobody() Origin { return Origin{} }
 
 func publicQuery(t *testing.T) geo.Query {
 	t.Helper()
@@ -96,7 +96,7 @@ func TestDelayedMissReadsCacheAgain(t *testing.T) {
 		if o := s.Lookup(q.String(), nobody, now); o.Err != nil { // the other request
 			t.Fatal(o.Err)
 		}
-		if got := s.missOne(q, netip.Addr{}, time.Now()); got.Err != nil || got.Entry == nil {
+		if got := s.missOne(q, Origin{}, time.Now()); got.Err != nil || got.Entry == nil {
 			t.Errorf("got %+v, want the result of the lookup that ended", got)
 		}
 		if got := p.requests.Load(); got != 1 {
@@ -111,7 +111,7 @@ func TestAbandonedLookupIsNotSent(t *testing.T) {
 		p := &counted{takes: time.Millisecond}
 		s := startWith(t, p)
 		now := time.Now()
-		a := newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, now.Add(5*time.Second))
+		a := newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, "", now.Add(5*time.Second))
 		a.wait(now) // gives up at once
 		if err := s.batcher.Ask(a); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAbandonedLookupIsNotSent(t *testing.T) {
 func TestBatcherPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWith(t, &counted{})
-		a := newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, time.Now().Add(time.Second))
+		a := newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, "", time.Now().Add(time.Second))
 		a.outcomes = nil
 		if err := s.batcher.Ask(a); !errors.Is(err, mailbox.ErrPanicked) {
 			t.Errorf("got %v, want %v", err, mailbox.ErrPanicked)
@@ -149,7 +149,7 @@ func TestAskAfterStop(t *testing.T) {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o := s.resolve(newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, began.Add(time.Second)))[0]
+		o := s.resolve(newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, "", began.Add(time.Second)))[0]
 		if o.Err == nil || o.Err.Code != geo.CodeOverloaded || time.Since(began) > 0 {
 			t.Errorf("got %v after %v, want overloaded at once", o.Err, time.Since(began))
 		}
@@ -181,7 +181,7 @@ func TestAskBehindSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		rejected := func(what string) {
-			a := newAsk([]geo.Query{q}, netip.Prefix{}, time.Now().Add(5*time.Second))
+			a := newAsk([]geo.Query{q}, netip.Prefix{}, "", time.Now().Add(5*time.Second))
 			if err := s.batcher.Ask(a); err != nil || !a.isComplete() {
 				t.Errorf("%s: got %v and complete %t, want a rejection at once", what, err, a.isComplete())
 			}
@@ -239,7 +239,7 @@ func TestProbeClosesBreakerBeforeItsCallerKnows(t *testing.T) {
 	for state := geo.BreakerOpen; state == geo.BreakerOpen; state, _ = s.breaker.State(time.Now()) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	probe := newAsk([]geo.Query{q}, netip.Prefix{}, time.Now().Add(time.Minute))
+	probe := newAsk([]geo.Query{q}, netip.Prefix{}, "", time.Now().Add(time.Minute))
 	if err := s.batcher.Ask(probe); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/actors/mailbox"
+	"gatehouse/actors/trace"
 )
 
 // Config is what a Service is made of. Fields are required unless they say otherwise.
@@ -34,6 +35,7 @@ type Config struct {
 	Breaker       geo.BreakerConfig
 	Logger        *slog.Logger
 	Metrics       prometheus.Registerer
+	Tracer        *trace.Tracer // optional: nil = no spans
 
 	// CacheFile keeps the results over a restart; optional: "" = they are lost. CacheOrigin names
 	// their provider and settings: a file of another origin is not read.
@@ -148,21 +150,27 @@ func (s *Service) panicked() {
 	s.config.Logger.Error("actor panicked", "stack", string(debug.Stack()))
 }
 
+// Origin is where lookups come from.
+type Origin struct {
+	Caller netip.Addr // whose limits they count for
+	Trace  string     // the trace context of the request (package trace); "" = none
+}
+
 // Lookup looks up text, an address or a domain, and returns within the lookup timeout. It keeps no
-// memory of text. caller returns the address of the caller; it is called for a miss only, because
-// reading it from headers costs allocations.
-func (s *Service) Lookup(text string, caller func() netip.Addr, now time.Time) geo.Outcome {
+// memory of text. from is called for a miss only, because reading the caller's address from headers
+// costs allocations.
+func (s *Service) Lookup(text string, from func() Origin, now time.Time) geo.Outcome {
 	var q geo.Query
 	if o := s.find(text, now, &q); !isMiss(&o) {
 		return o
 	}
-	return s.missOne(q, caller(), now)
+	return s.missOne(q, from(), now)
 }
 
 // LookupAll is Lookup for all of texts, which may repeat. The misses go to the upstream together.
 // It writes the outcomes to dst, which has the length of texts.
 func (s *Service) LookupAll(
-	texts []string, caller func() netip.Addr, now time.Time, dst []geo.Outcome,
+	texts []string, from func() Origin, now time.Time, dst []geo.Outcome,
 ) {
 	var misses []miss
 	for i, text := range texts {
@@ -172,7 +180,7 @@ func (s *Service) LookupAll(
 		}
 	}
 	if misses != nil {
-		s.missAll(misses, caller(), now)
+		s.missAll(misses, from(), now)
 	}
 }
 
@@ -197,6 +205,24 @@ func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
 		return geo.Outcome{Entry: e, Err: e.Err, Cached: true}
 	}
 	return geo.Outcome{}
+}
+
+// Known returns what the cache or a local provider has about an address, and false if that is nothing.
+// It asks nobody, keeps nothing and counts nothing.
+func (s *Service) Known(addr netip.Addr, now time.Time) (geo.Outcome, bool) {
+	q, fault := geo.AddrQuery(addr)
+	if fault != nil {
+		return geo.Outcome{}, false
+	}
+	if s.local != nil {
+		o := s.local.Find(q.Addr(), now)
+		return o, o.Err == nil && o.HasAnswer()
+	}
+	e := s.cache.Peek(q, now)
+	if e == nil || e.Err != nil {
+		return geo.Outcome{}, false
+	}
+	return geo.Outcome{Entry: e, Cached: true}, true
 }
 
 func isMiss(o *geo.Outcome) bool { return !o.HasAnswer() && o.Err == nil }

@@ -59,7 +59,7 @@ func startUnstopped(t *testing.T, p geo.Provider, options ...func(*lookup.Config
 func lookUp(s *lookup.Service, q geo.Query) geo.Outcome { return lookUpFor(s, caller, q) }
 
 func lookUpFor(s *lookup.Service, addr netip.Addr, q geo.Query) geo.Outcome {
-	return s.Lookup(q.String(), func() netip.Addr { return addr }, time.Now())
+	return s.Lookup(q.String(), func() lookup.Origin { return lookup.Origin{Caller: addr} }, time.Now())
 }
 
 func lookUpAll(s *lookup.Service, addr netip.Addr, queries []geo.Query) []geo.Outcome {
@@ -67,6 +67,6 @@ func lookUpAll(s *lookup.Service, addr netip.Addr, queries []geo.Query) []geo.Ou
 	for i, q := range queries {
 		texts[i] = q.String()
 	}
-	s.LookupAll(texts, func() netip.Addr { return addr }, time.Now(), outcomes)
+	s.LookupAll(texts, func() lookup.Origin { return lookup.Origin{Caller: addr} }, time.Now(), outcomes)
 	return outcomes
 }

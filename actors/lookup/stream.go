@@ -1,7 +1,6 @@
 package lookup
 
 import (
-	"net/netip"
 	"time"
 
 	"gatehouse/actors/geo"
@@ -20,7 +19,7 @@ const (
 // within the lookup timeout. A Stream has one owner, who may close it at any time.
 type Stream struct {
 	service *Service
-	caller  netip.Addr
+	from    Origin
 	next    func() (text string, ok bool)
 	ended   bool       // next has no more
 	ahead   []streamed // read and not yet returned, from head on
@@ -47,9 +46,9 @@ type window struct {
 
 // Stream returns a stream of the queries that next returns until ok is false. They may repeat.
 // Stream keeps their memory until it has returned them. The caller must close it.
-func (s *Service) Stream(caller netip.Addr, next func() (text string, ok bool)) *Stream {
+func (s *Service) Stream(from Origin, next func() (text string, ok bool)) *Stream {
 	s.streams.Add(1)
-	return &Stream{service: s, caller: caller, next: next}
+	return &Stream{service: s, from: from, next: next}
 }
 
 // Close ends the stream. Call it once.
@@ -137,7 +136,8 @@ func (st *Stream) ask() {
 	w, s := st.open, st.service
 	st.open, w.places = nil, nil
 	now := time.Now()
-	w.ask = newAsk(w.queries, ratelimit.CallerPrefix(st.caller), now.Add(s.config.LookupTimeout))
+	w.ask = newAsk(w.queries, ratelimit.CallerPrefix(st.from.Caller), st.from.Trace,
+		now.Add(s.config.LookupTimeout))
 	w.ask.progress = make(chan struct{}, 1)
 	if !s.inFlight.Enter() {
 		for i := range w.queries {

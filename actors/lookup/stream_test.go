@@ -40,7 +40,7 @@ func goOn() bool { return true }
 func drain(t *testing.T, s *lookup.Service, from netip.Addr, all []string) []geo.Outcome {
 	t.Helper()
 	read := 0
-	stream := s.Stream(from, oneByOne(all, &read))
+	stream := s.Stream(lookup.Origin{Caller: from}, oneByOne(all, &read))
 	defer stream.Close()
 	var outcomes []geo.Outcome
 	for {
@@ -81,7 +81,7 @@ func TestStreamReturnsOutcomesInOrder(t *testing.T) {
 }
 
 func lookUpText(s *lookup.Service, text string) geo.Outcome {
-	return s.Lookup(text, func() netip.Addr { return caller }, time.Now())
+	return s.Lookup(text, func() lookup.Origin { return lookup.Origin{Caller: caller} }, time.Now())
 }
 
 // slowDomain takes two seconds for a domain.
@@ -101,7 +101,7 @@ func TestStreamOutcomeComesWhenItIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, slowDomain{commercialTier()})
 		read, began := 0, time.Now()
-		stream := s.Stream(caller, oneByOne([]string{"8.8.8.8", "fast.example.com", "slow.example.com",
+		stream := s.Stream(from(), oneByOne([]string{"8.8.8.8", "fast.example.com", "slow.example.com",
 			"8.8.4.4"}, &read))
 		defer stream.Close()
 		waits := 0
@@ -125,11 +125,11 @@ func TestStreamReadsABoundedNumberAhead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := start(t, commercialTier())
 			for range row.streams - 1 {
-				defer s.Stream(caller, nil).Close()
+				defer s.Stream(from(), nil).Close()
 			}
-			s.Stream(caller, nil).Close() // does not count any more
+			s.Stream(from(), nil).Close() // does not count any more
 			read, most := 0, 0
-			stream := s.Stream(caller, oneByOne(addresses(0, 5000), &read))
+			stream := s.Stream(from(), oneByOne(addresses(0, 5000), &read))
 			defer stream.Close()
 			for i := range 5000 {
 				if _, _, ok := stream.Next(goOn); !ok {
@@ -186,7 +186,7 @@ func TestStreamsLeaveRoomForOthers(t *testing.T) {
 			for i := range row.streams {
 				wg.Go(func() {
 					read := 0
-					stream := s.Stream(netip.AddrFrom4([4]byte{9, 8, 7, byte(i % row.callers)}),
+					stream := s.Stream(lookup.Origin{Caller: netip.AddrFrom4([4]byte{9, 8, 7, byte(i % row.callers)})},
 						oneByOne(addresses(i*50_000, 50_000), &read))
 					defer stream.Close()
 					for ctx.Err() == nil {
@@ -215,7 +215,7 @@ func TestStreamOwnerLeaves(t *testing.T) {
 		u := commercialTier()
 		s := start(t, u)
 		read := 0
-		stream := s.Stream(caller, oneByOne(addresses(0, 30_000), &read))
+		stream := s.Stream(from(), oneByOne(addresses(0, 30_000), &read))
 		defer stream.Close()
 		if text, _, ok := stream.Next(func() bool { return false }); ok {
 			t.Errorf("got %q, want the end", text)
@@ -287,7 +287,7 @@ func TestStreamOfHitsAllocatesNothingEach(t *testing.T) {
 		many := slices.Repeat(all, times)
 		return testing.AllocsPerRun(10, func() {
 			read := 0
-			stream := s.Stream(caller, oneByOne(many, &read))
+			stream := s.Stream(from(), oneByOne(many, &read))
 			defer stream.Close()
 			for ok := true; ok; {
 				_, _, ok = stream.Next(goOn)

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/attribute"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/trace"
 )
 
 // longestExchange bounds one exchange with the upstream. A short lookup timeout bounds it further.
@@ -60,7 +62,7 @@ func (w *worker) run(self *actor.PID, e *exchange) {
 		w.fail(self, e, geo.Reply{}, err)
 		return
 	}
-	reply, err := w.ask(e)
+	reply, err := w.traced(e)
 	if err != nil {
 		w.fail(self, e, reply, err)
 		return
@@ -88,10 +90,33 @@ func (w *worker) succeed(done *exchangeDone) {
 	w.service.tell(queries, entries)
 }
 
+// traced is ask within a span, if a request that waits belongs to a trace. The span is in the trace
+// of the first one, and names those of the others.
+func (w *worker) traced(e *exchange) (geo.Reply, error) {
+	var traces []string
+	for _, p := range e.lookups {
+		if p.trace != "" && !slices.Contains(traces, p.trace) {
+			traces = append(traces, p.trace)
+		}
+	}
+	if traces == nil {
+		return w.ask(w.service.lifetime, e)
+	}
+	span := w.service.config.Tracer.Start(traces[0], "ask the upstream", trace.Client, time.Now(),
+		traces[1:]...)
+	reply, err := w.ask(trace.With(w.service.lifetime, span.Traceparent()), e)
+	failure := ""
+	if err != nil {
+		failure = w.report(reply, err).label
+	}
+	span.End(time.Now(), failure, attribute.Int("gatehouse.queries", len(e.lookups)))
+	return reply, err
+}
+
 // ask asks the provider, through the breaker.
-func (w *worker) ask(e *exchange) (geo.Reply, error) {
+func (w *worker) ask(ctx context.Context, e *exchange) (geo.Reply, error) {
 	timeout := min(longestExchange, w.service.sendWithin)
-	ctx, cancel := context.WithTimeout(w.service.lifetime, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return w.service.breaker.Do(time.Now(), func() (reply geo.Reply, err error) {
 		queries := make([]geo.Query, len(e.lookups))

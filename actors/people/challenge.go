@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
@@ -161,7 +162,7 @@ func (s *Service) sendCode(
 		return fmt.Errorf("send code: %w", errNoMessenger)
 	}
 	message := account.Message{Channel: c.Channel, To: recipientOf(c, owner), Kind: c.Message,
-		Language: languageOf(ctx, owner)}
+		Language: languageOf(ctx, owner), Trace: audit.SourceOf(ctx).Trace}
 	secret := account.NewSecret() // never equal to 6 digits
 	if c.Message.HasCode() {
 		message.Code = account.NewCode()
@@ -174,7 +175,7 @@ func (s *Service) sendCode(
 	c.Renew(hash, now)
 	last := account.Message{
 		Channel: c.Channel, To: message.To, Kind: account.LongCode, Code: account.NewLongCode(),
-		Language: message.Language,
+		Language: message.Language, Trace: message.Trace,
 	}
 	plan, err := s.saveChallenge(ctx, c, last, by, save, now)
 	if err != nil || plan == account.SendNothing {

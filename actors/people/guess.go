@@ -157,7 +157,7 @@ func (s *Service) tellOwner(ctx context.Context, owner *account.User, g account.
 	if owner.ID != 0 && s.Channels().Has(account.Email) {
 		s.notify(account.Message{
 			Channel: account.Email, To: owner.Email, Kind: account.ManyAttempts,
-			Language: owner.Language,
+			Language: owner.Language, Trace: audit.SourceOf(ctx).Trace,
 		})
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/trace"
 )
 
 // PathLink is the path of the page that the links of notices lead to. Its parameter is token.
@@ -143,7 +144,7 @@ func linkToken(key *oauth.Key, seed string) string {
 func (s *Service) Message(n *account.Notice) account.Message {
 	m := account.Message{
 		Channel: n.Channel, To: n.To, Kind: n.Kind, At: n.At, Count: n.Count, Browser: n.Browser,
-		ByOperator: n.ByOperator, Language: n.Language,
+		ByOperator: n.ByOperator, Language: n.Language, Trace: trace.OfMark(n.ID),
 	}
 	if n.Seed == "" {
 		return m

@@ -123,7 +123,7 @@ func (p *program) startError(err error) error {
 	setting, ok := map[string]string{
 		"Listen": "listen", "AdminListen": "admin-listen", "CompatListen": "compat-listen",
 		"Lookups.Simulator":  "sim-listen",
-		"Identity.Messenger": "messenger", "Identity.AuditWebhook": "audit-webhook",
+		"Identity.Messenger": "messenger", "Identity.AuditWebhook": "audit-webhook", "Traces": "otlp-endpoint",
 	}[wrong.Field]
 	if !ok {
 		return err

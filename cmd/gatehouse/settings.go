@@ -19,6 +19,7 @@ import (
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/mmdb"
+	"gatehouse/providers/otlp"
 	"gatehouse/providers/ptr"
 	"gatehouse/providers/sqlstore"
 )
@@ -173,6 +174,11 @@ type settings struct {
 	LogFormat choice `name:"log-format" variable:"GATEHOUSE_LOG_FORMAT" default:"${log_format}" oneof:"json text" group:"log" placeholder:"FORMAT" help:"json or text (default: json; text in a demo)."`
 	LogLevel  choice `name:"log-level" variable:"GATEHOUSE_LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"log" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 
+	OTLPEndpoint    otlpURL     `name:"otlp-endpoint" variable:"GATEHOUSE_OTLP_ENDPOINT" group:"log" placeholder:"URL" help:"Collector that spans are sent to by OTLP over HTTP, such as http://127.0.0.1:4318 (default: none)."`
+	OTLPHeaders     otlpHeaders `name:"otlp-headers" variable:"GATEHOUSE_OTLP_HEADERS" group:"log" placeholder:"NAME=VALUE" help:"Headers for the collector, with commas between. Other users of this machine can see flags: use the variable or the file."`
+	OTLPHeadersFile secretFile  `name:"otlp-headers-file" variable:"GATEHOUSE_OTLP_HEADERS_FILE" group:"log" placeholder:"FILE" help:"File with these headers, in place of the value itself."`
+	TraceRatio      float64     `name:"trace-ratio" variable:"GATEHOUSE_TRACE_RATIO" default:"1" min:"0" group:"log" placeholder:"SHARE" help:"Share of requests that a trace is made of, from 0 to 1, where no trusted proxy has decided (${default})."`
+
 	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, YAML (.yaml, .yml) or TOML (.toml); its keys are the names of these flags. Flags and variables win over it."`
 }
 
@@ -228,6 +234,9 @@ func (s *serviceSettings) Validate() error {
 	if s.Declare != "" && !slices.Contains(s.Roles, "identity") {
 		return refuse("declare", s.Declare, "needs the identity service: add identity to roles")
 	}
+	if err := s.Home.check(s); err != nil {
+		return err
+	}
 	if err := s.check(s.DatabaseURL, s.Roles); err != nil {
 		return err
 	}
@@ -267,6 +276,11 @@ func (s *settings) Validate() error {
 	case s.AuditWebhook != "" && s.AuditWebhookSecret == "":
 		return refuse("audit-webhook", s.AuditWebhook,
 			"needs a secret in GATEHOUSE_AUDIT_WEBHOOK_SECRET (--audit-webhook-secret)")
+	case s.OTLPHeaders != "" && s.OTLPEndpoint == "":
+		return refuse("otlp-headers", "", "needs otlp-endpoint with it")
+	case s.OTLPHeaders != "" && !s.OTLPEndpoint.isSafe():
+		return refuse("otlp-endpoint", s.OTLPEndpoint,
+			"must be https with otlp-headers, which would travel in the clear")
 	case s.Registration == "token" && s.RegistrationToken == "":
 		return refuse("registration", s.Registration,
 			"needs a token in GATEHOUSE_REGISTRATION_TOKEN (--registration-token)")
@@ -372,7 +386,8 @@ func (s *serviceSettings) complete(p *program) {
 func (s *serviceSettings) stack(p *program) stack.Config {
 	keyFiles := s.files(p)
 	s.complete(p)
-	languages, _ := s.languages() // Validate has tried it
+	languages, _ := s.languages()                          // Validate has tried it
+	headers, _ := otlp.ParseHeaders(string(s.OTLPHeaders)) // so was this when it was read
 	c := stack.Config{
 		Version: buildVersion(),
 		Listen:  string(s.Listen), AdminListen: string(s.AdminListen), Issuer: string(s.BaseURL),
@@ -386,7 +401,8 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		AdminClientCA: s.AdminClientCA, MetricsToken: string(s.MetricsToken),
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
-		Cluster: s.cluster(), Brand: s.brand(), Languages: languages,
+		Traces:  otlp.Config{Endpoint: string(s.OTLPEndpoint), Headers: headers, Ratio: s.TraceRatio},
+		Cluster: s.cluster(), Brand: s.brand(), Languages: languages, Home: string(s.Home),
 	}
 	if slices.Contains(s.Roles, "geo") {
 		c.Lookups = s.lookups()

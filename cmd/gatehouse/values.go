@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -24,6 +23,7 @@ import (
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/mmdb"
+	"gatehouse/providers/otlp"
 	"gatehouse/providers/sim"
 )
 
@@ -43,10 +43,11 @@ func settingTypes() []kong.Option {
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
 		settingType(parseRoles), settingType(parseCompat), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault), settingType(parseHookURL),
+		settingType(parseOTLPURL), settingType(parseOTLPHeaders),
 		settingType(parseAuditAction), settingType(parseSince),
 		settingType(parseServiceName), settingType(parseLogoFile), settingType(parseMailLogoFile),
 		settingType(parseAccentColor), settingType(parseSupportLink), settingType(parsePageLink),
-		settingType(parseLanguageTag), settingType(parseLanguageDir),
+		settingType(parseLanguageTag), settingType(parseHomePage), settingType(parseLanguageDir),
 		settingType(parsePeerAddress), settingType(parseNodeName), settingType(parseEgressLabel),
 	}
 }
@@ -164,13 +165,17 @@ func bound[T any](tag *kong.Tag, name string, parse func(string) (T, error)) T {
 	return value
 }
 
-// parseFraction reads a part of a whole.
-func parseFraction(text string, _ *kong.Tag) (float64, error) {
+// parseFraction reads a part of a whole. It may be 0 if the tag min says so.
+func parseFraction(text string, tag *kong.Tag) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(f) || f <= 0 || f > 1 {
-		return 0, errors.New("must be a number above 0 and at most 1")
+	nothing := tag.Get("min") == "0"
+	switch {
+	case err == nil && f > 0 && f <= 1, err == nil && f == 0 && nothing:
+		return f, nil
+	case nothing:
+		return 0, errors.New("must be a number from 0 to 1")
 	}
-	return f, nil
+	return 0, errors.New("must be a number above 0 and at most 1")
 }
 
 // choice is one of the words of the tag oneof, in lower case.
@@ -727,6 +732,34 @@ func parseHookURL(text string, _ *kong.Tag) (hookURL, error) {
 		return "", nil
 	}
 	return hookURL(text), trail.CheckURL(text)
+}
+
+// otlpURL is where spans are sent; "" = nowhere.
+type otlpURL string
+
+func (otlpURL) redact(text string) string { return redactURL(text) }
+
+// isSafe reports whether secrets may be sent there: by TLS, or on this machine.
+func (u otlpURL) isSafe() bool { return upstreamURL(u).isSafe() }
+
+func parseOTLPURL(text string, _ *kong.Tag) (otlpURL, error) {
+	if text == "" {
+		return "", nil
+	}
+	return otlpURL(text), otlp.CheckEndpoint(text)
+}
+
+// otlpHeaders are headers that go along with spans, as otlp.ParseHeaders reads them; "" = none.
+type otlpHeaders string
+
+func (otlpHeaders) redact(string) string { return "" }
+
+// String hides the secrets.
+func (h otlpHeaders) String() string { return secretText(h).String() }
+
+func parseOTLPHeaders(text string, _ *kong.Tag) (otlpHeaders, error) {
+	_, err := otlp.ParseHeaders(text)
+	return otlpHeaders(text), err
 }
 
 // mailAddress is the address that e-mails are from; "" = there is none.

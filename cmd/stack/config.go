@@ -22,6 +22,7 @@ import (
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/update"
+	"gatehouse/providers/otlp"
 	"gatehouse/providers/ptr"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
@@ -51,6 +52,9 @@ type Config struct {
 	// the public listener.
 	Issuer string
 	Brand  brand.Brand // what people see; Name and Host are set by Start if missing
+	// Home is what the page at / shows: identity, geo, both or off. Optional: "" = the services that
+	// there are.
+	Home string
 	// Languages are those of pages and messages; optional: nil = texts.Default.
 	Languages *texts.Set
 	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may.
@@ -78,6 +82,9 @@ type Config struct {
 	LogLevel slog.Level           // 0 = info
 	LogText  bool                 // optional: records as text; false = as JSON
 	Metrics  *prometheus.Registry // optional: nil = a new one
+	// Traces sends spans to a collector. Endpoint "" = nobody gets any. Version, Name, Logger and
+	// Metrics are set by Start.
+	Traces otlp.Config
 }
 
 // Lookups says who answers lookups, and within which limits.

@@ -28,6 +28,7 @@ func (s *Stack) startLookups() (err error) {
 		CacheOrigin: s.CacheOrigin(), LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Peers: c.Peers, Ledger: c.Ledger, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+		Tracer: s.tracer,
 	}
 	if c.KeyFile != "" {
 		if s.LookupKeys, err = lookups.OpenKeys(c.KeyFile, c.KeysRequired); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/maxmind/mmdbwriter/mmdbtype"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/mmdbtest"
@@ -28,8 +29,8 @@ import (
 	"gatehouse/providers/ptr"
 )
 
-// nobody is the address of no caller.
-func nobody() netip.Addr { return netip.Addr{} }
+// nobody is a caller without an address.
+func nobody() lookup.Origin { return lookup.Origin{} }
 
 // filesOnly returns a service of offline files, which know 9.0.0.0/8, without listeners.
 func filesOnly(t *testing.T, change func(*stack.Lookups)) *stack.Stack {

@@ -30,10 +30,12 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
+	"gatehouse/actors/trace"
 	"gatehouse/httpedge"
 	"gatehouse/httpedge/lookups"
 	"gatehouse/providers/cluster"
 	"gatehouse/providers/cluster/limits"
+	"gatehouse/providers/otlp"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
 )
@@ -65,6 +67,7 @@ type Stack struct {
 	shared        *lookups.Share
 	place         func(netip.Addr) string // of Lookups.Files; nil without
 	level         slog.LevelVar           // of Logger
+	tracer        *trace.Tracer           // nil = no spans are made
 	actors        *actor.ActorSystem
 	node          *cluster.Node // nil without a cluster
 	limits        *limits.Limits
@@ -117,6 +120,9 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	if err := s.registerBuild(); err != nil {
 		return nil, err
 	}
+	if err := s.startTraces(ctx); err != nil {
+		return nil, err
+	}
 	s.actors = mailbox.NewSystem()
 	s.onStop(func() error { s.actors.Shutdown(); return nil })
 	if config.Cluster != nil { // the lookups of a node need the other nodes
@@ -130,8 +136,9 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	edge := httpedge.Config{
-		Brand: s.brand(), Languages: s.config.languages(), Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
-		Log: s.Log, Metrics: s.Metrics,
+		Brand: s.brand(), Languages: s.config.languages(), Home: config.Home,
+		BaseURL: cmp.Or(config.Issuer, s.defaultIssuer()), Place: s.placeOf, Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
+		Log: s.Log, Metrics: s.Metrics, Tracer: s.tracer,
 		Compat:          config.Compat,
 		TrustedProxies:  config.TrustedProxies,
 		ForwardedHeader: httpedge.ForwardedHeader(config.ForwardedHeader),
@@ -143,15 +150,12 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		AdminClientCA: config.AdminClientCA, MetricsToken: config.MetricsToken,
 	}
 	if config.Identity != nil {
-		edge.Issuer = config.Issuer
-		if edge.Issuer == "" {
-			edge.Issuer = s.defaultIssuer()
-		}
+		edge.Issuer = edge.BaseURL
 		if err := s.startIdentity(ctx, edge.Issuer); err != nil {
 			return nil, err
 		}
 		edge.Tokens, edge.People, edge.Audit = s.Tokens, s.People, s.Store
-		edge.DefaultScopes, edge.Place = config.Identity.DefaultScopes, s.place
+		edge.DefaultScopes = config.Identity.DefaultScopes
 		edge.Registration = s.Tokens.TakesRegistrations()
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
 		edge.Console, edge.ConsoleNetworks = config.Identity.Console, config.Identity.ConsoleNetworks
@@ -164,6 +168,28 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	}
 	s.joinCluster()
 	return s, nil
+}
+
+// startTraces starts to send spans, if somebody wants them.
+func (s *Stack) startTraces(ctx context.Context) error {
+	c := s.config.Traces
+	if c.Endpoint == "" {
+		return nil
+	}
+	c.Version, c.Logger, c.Metrics = s.config.Version, s.Logger, s.Metrics
+	if s.config.Cluster != nil {
+		c.Name = s.config.Cluster.Name
+	}
+	exporter, err := otlp.New(ctx, c)
+	if err != nil {
+		return wrong("Traces", err)
+	}
+	s.tracer = exporter.Tracer()
+	s.onStop(func() error {
+		s.stopWithin(exporter.Stop, "spans were cut off")
+		return nil
+	})
+	return nil
 }
 
 // SetLogLevel changes which records Logger writes, while the service runs.
@@ -291,10 +317,28 @@ func baseURL(ln net.Listener, tls bool) string {
 	return "http://" + at.String()
 }
 
-// brand returns what people see, with the name and the host that it has without settings.
 // languages returns the languages of pages and messages.
 func (c *Config) languages() *texts.Set { return cmp.Or(c.Languages, texts.Default()) }
 
+// placeOf returns the rough place of an address from database files or cached lookups; "" = neither
+// has it.
+func (s *Stack) placeOf(addr netip.Addr) string {
+	if s.place != nil {
+		if place := s.place(addr); place != "" {
+			return place
+		}
+	}
+	if s.Lookups == nil {
+		return ""
+	}
+	known, ok := s.Lookups.Known(addr, time.Now())
+	if !ok {
+		return ""
+	}
+	return known.Place()
+}
+
+// brand returns what people see, with the name and the host that it has without settings.
 func (s *Stack) brand() brand.Brand {
 	return s.config.Brand.Of(cmp.Or(s.config.Issuer, s.defaultIssuer()))
 }

@@ -154,7 +154,7 @@ func (s *service) operatorOnly(pattern string,
 		defer cancel()
 		source := audit.WithSource(deadline, audit.Source{
 			Actor:     audit.Actor{Kind: audit.Operator, ID: operator},
-			RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+			RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: s.caller(ctx),
 		})
 		call := &adminCall{RequestCtx: ctx, service: s, context: source, now: now}
 		response, err := methods[string(ctx.Method())](call)
@@ -179,7 +179,7 @@ func (s *service) recordRefusal(ctx *fasthttp.RequestCtx, pattern, client, why s
 	defer cancel()
 	s.record(audit.With(audit.WithSource(deadline, audit.Source{
 		Actor:     audit.Actor{Kind: audit.Client, ID: client},
-		RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+		RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: s.caller(ctx),
 	}), audit.Event{Action: audit.AdminRefused, Outcome: audit.Refused, Target: pattern,
 		Details: []string{why}}))
 }
@@ -300,7 +300,7 @@ func pageLimit(text string) (int, error) {
 // data.
 func (s *service) writeError(ctx *fasthttp.RequestCtx, err error) {
 	if problem := endpoint.ProblemOf(err); problem.Unexpected {
-		s.failures.Log("admin request failed", err, "request_id", endpoint.RequestID(ctx))
+		s.failures.Log("admin request failed", err, endpoint.Attributes(ctx)...)
 	}
 	endpoint.WriteError(ctx, endpoint.JSON, err)
 }

@@ -49,12 +49,13 @@ type caller struct {
 	own   func(*fasthttp.RequestCtx) netip.Addr
 }
 
-// charged returns the address that the lookups of the caller count for.
-func (c *caller) charged() netip.Addr {
-	if c.keyed.IsValid() {
-		return c.keyed
+// origin returns where the lookups of the caller come from.
+func (c *caller) origin() lookup.Origin {
+	o := lookup.Origin{Caller: c.keyed, Trace: endpoint.Trace(c.ctx)}
+	if !o.Caller.IsValid() {
+		o.Caller = c.own(c.ctx)
 	}
-	return c.own(c.ctx)
+	return o
 }
 
 // Endpoints returns the endpoints of the services. With both, POST /batch is that of ip-api, and
@@ -161,7 +162,7 @@ type answer struct {
 
 // lookup looks up one text for the caller.
 func (s *service) lookup(text string, c *caller) (*answer, *geo.Error) {
-	outcome := s.Lookups.Lookup(text, c.charged, time.Now())
+	outcome := s.Lookups.Lookup(text, c.origin, time.Now())
 	return read(&outcome, text)
 }
 
@@ -170,7 +171,7 @@ func (s *service) lookupAll(texts []string, c *caller) []geo.Outcome {
 	outcomes := make([]geo.Outcome, len(texts))
 	for from := 0; from < len(texts); from += chunk {
 		to := min(len(texts), from+chunk)
-		s.Lookups.LookupAll(texts[from:to], c.charged, time.Now(), outcomes[from:to])
+		s.Lookups.LookupAll(texts[from:to], c.origin, time.Now(), outcomes[from:to])
 	}
 	return outcomes
 }

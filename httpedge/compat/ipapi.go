@@ -240,7 +240,7 @@ func ipapiCSV(result []member, header bool) string {
 
 // ipapiLimits sets X-Rl and X-Ttl, where the caller has a limit.
 func (s *service) ipapiLimits(ctx *fasthttp.RequestCtx, c *caller, err *geo.Error) {
-	limit, left, wait := s.Lookups.Allowance(c.charged(), time.Now())
+	limit, left, wait := s.Lookups.Allowance(c.origin().Caller, time.Now())
 	if err != nil && isLimit(err) {
 		limit, left, wait = 1, 0, max(wait, err.RetryAfter)
 	}

@@ -227,7 +227,7 @@ func (s *service) allowance(ctx *fasthttp.RequestCtx) {
 			member{"error", "Invalid API token"}, member{"token", token}))
 		return
 	}
-	limit, left, wait := s.Lookups.Allowance(c.charged(), time.Now())
+	limit, left, wait := s.Lookups.Allowance(c.origin().Caller, time.Now())
 	requests := any(nil)
 	if limit > 0 {
 		requests = json.RawMessage(appendObject(nil, member{"minute", limit - left},

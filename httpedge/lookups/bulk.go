@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -62,8 +63,8 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
 		b.outcomes = slices.Grow(b.outcomes, len(b.texts))[:len(b.texts)]
-		caller := func() netip.Addr { return s.caller(ctx, keyed) }
-		s.lookups.LookupAll(b.texts, caller, time.Now(), b.outcomes)
+		from := func() lookup.Origin { return s.origin(ctx, keyed) }
+		s.lookups.LookupAll(b.texts, from, time.Now(), b.outcomes)
 		b.write(ctx)
 	}
 	if len(body) <= maxPooledBody {

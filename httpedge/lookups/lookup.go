@@ -71,12 +71,13 @@ func (s *service) keyed(handle func(*fasthttp.RequestCtx, netip.Addr)) fasthttp.
 	}
 }
 
-// caller returns the address that the caller is told apart by: that of its key, or its own.
-func (s *service) caller(ctx *fasthttp.RequestCtx, keyed netip.Addr) netip.Addr {
-	if keyed.IsValid() {
-		return keyed
+// origin returns where the lookups of a request come from. The caller is told apart by the address
+// of its key, or by its own.
+func (s *service) origin(ctx *fasthttp.RequestCtx, keyed netip.Addr) lookup.Origin {
+	if !keyed.IsValid() {
+		keyed = s.address(ctx)
 	}
-	return s.address(ctx)
+	return lookup.Origin{Caller: keyed, Trace: endpoint.Trace(ctx)}
 }
 
 // Errors of the parameter q. They are shared and never changed.
@@ -103,7 +104,7 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 		return
 	}
 	now := ctx.Time()
-	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx, keyed) }, now)
+	outcome := s.lookups.Lookup(text, func() lookup.Origin { return s.origin(ctx, keyed) }, now)
 	if outcome.HasAnswer() {
 		setCacheHeaders(ctx, &outcome, now)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -30,7 +31,7 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 			"The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
 		return
 	}
-	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx, keyed) }, time.Now())
+	outcome := s.lookups.Lookup(text, func() lookup.Origin { return s.origin(ctx, keyed) }, time.Now())
 	if outcome.HasAnswer() {
 		setSource(&ctx.Response.Header, outcome.Source())
 	}

@@ -54,9 +54,9 @@ func (s *service) stream(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 		endpoint.WriteLookup(ctx, "", err)
 		return
 	}
-	caller, many := s.caller(ctx, keyed), len(queries.ends) > fewQueries
+	from, many := s.origin(ctx, keyed), len(queries.ends) > fewQueries
 	endpoint.SetStream(ctx, many, func(to *endpoint.Stream) error {
-		found := s.lookups.Stream(caller, queries.next)
+		found := s.lookups.Stream(from, queries.next)
 		defer found.Close()
 		out := streamWriter{to: to, chosen: chosen, buf: streamBuffers.Get().(*[]byte)}
 		defer streamBuffers.Put(out.buf)

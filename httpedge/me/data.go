@@ -9,6 +9,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
 )
 
 // maxDataEvents limits the history in a person's data: the newest are there.
@@ -72,6 +73,11 @@ type eventData struct {
 	Count    int             `json:"count"`
 	Place    *string         `json:"place"`
 	Browser  *string         `json:"browser"`
+}
+
+// showData shows the page from which a person downloads the data.
+func (s *service) showData(p *person) {
+	s.WritePage(p.HTTP, fasthttp.StatusOK, pages.MeData{Account: p.Account()})
 }
 
 // data sends the person's own data as a file.

@@ -12,7 +12,6 @@ import (
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
-	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
 
@@ -24,10 +23,6 @@ const (
 
 // history shows one page of the person's security history.
 func (s *service) history(p *person) {
-	if p.HTTP.IsPost() { // but for the form of languages, which Handle takes
-		s.ShowProblem(p.HTTP, endpoint.ErrMethodNotAllowed)
-		return
-	}
 	before, err := strconv.ParseInt(string(p.HTTP.QueryArgs().Peek(paramBefore)), 10, 64)
 	if err != nil || before < 1 {
 		before = 0
@@ -66,7 +61,10 @@ func (s *service) shownEvent(p *person, e audit.Event, names map[string]any) (
 		Count: e.Count, Time: texts.Moment(e.Time),
 		At: e.Time.UTC().Format(time.RFC3339)}
 	if actorOf(&e) == audit.User { // where operators and servers are is not the person's business
-		shown.Place = e.From
+		shown.Place, shown.Near = e.From, s.placeOf(e.From)
+		if e.Browser != "" {
+			shown.Device = texts.Device(e.Browser)
+		}
 	}
 	return shown, nil
 }

@@ -5,6 +5,7 @@ import (
 	"html"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,8 +14,12 @@ import (
 	"time"
 
 	"gatehouse/actors/audit"
+	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/providers/mmdb"
+	"gatehouse/providers/mmdb/mmdbtest"
 )
 
 var (
@@ -147,7 +152,7 @@ func TestHistoryIsPaged(t *testing.T) {
 	d := st.Describe(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	b, p := st.SignedIn(t, ada)
-	p.Says(t, `<a href="/me/history">Security history</a>`)
+	p.Says(t, `<a href="/me/history">History</a>`)
 	const count = 60
 	for i := range count {
 		ctx := audit.With(t.Context(),
@@ -221,5 +226,25 @@ func TestHistoryOfAnIDThatIsUsedAgain(t *testing.T) {
 	sentences, _ := historyOf(b.Get("/me/history"))
 	if len(sentences) != 2 {
 		t.Errorf("got %q, want the new password and the sign-in of the new account", sentences)
+	}
+}
+
+// TestPlacesAreShown knows by the database files where somebody signed in. The address of the test is
+// in no other list.
+func TestPlacesAreShown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "city.mmdb")
+	mmdbtest.WriteCity(t, path, map[string]geo.Location{"127.0.0.0/8": {Country: "United States",
+		CountryCode: "US", City: "Honolulu"}})
+	provider := stacktest.NewProvider()
+	st := stacktest.NewIdentity(t, stacktest.WithProvider(provider), func(c *stack.Config) {
+		c.Lookups.Files = mmdb.Config{Files: []string{path}}
+	})
+	st.NewUser(t, "Ada", ada)
+	b, p := st.SignedIn(t, ada)
+	for _, page := range []stacktest.Page{p, b.Get("/me/sessions"), b.Get("/me/history")} {
+		page.Says(t, "near <bdi>Honolulu, United States</bdi>", `<time datetime="`)
+	}
+	if n := provider.Asked("127.0.0.1") + provider.Asked("127.0.0.0"); n != 0 {
+		t.Errorf("got %d upstream queries about a person, want none", n)
 	}
 }

@@ -84,16 +84,16 @@ func (s *service) respondToProfile(p *person, entered pages.Profile, err error) 
 	status, problems := visit.Again(p.Visit, err, "", "wrong.attempts")
 	switch {
 	case status != 0:
-		s.showMe(p, status, entered, problems...)
+		s.showProfile(p, status, entered, problems...)
 	case errors.Is(err, account.ErrTaken): // only the username can be taken here
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered,
+		s.showProfile(p, fasthttp.StatusUnprocessableEntity, entered,
 			pages.Problem{Field: "username", Text: textUsernameTaken})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
 		s.WriteFailure(p.HTTP, "save a profile", err)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticeSaved))
+		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeProfile, noticeSaved))
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *service) device(ctx *fasthttp.RequestCtx) {
 	// The caller asks for the write, not the client: anyone may use the id of a public client.
 	source := audit.WithSource(context.Background(), audit.Source{
 		Actor:     audit.Actor{Kind: audit.Client},
-		RequestID: endpoint.RequestID(ctx), Caller: request.Caller,
+		RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: request.Caller,
 	})
 	response, fault := s.Tokens.BeginDevice(source, request, s.DefaultScopes, time.Now())
 	if fault != nil {

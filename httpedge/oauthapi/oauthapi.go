@@ -103,7 +103,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.Context {
 	return audit.WithSource(context.Background(), audit.Source{
 		Actor:     audit.Actor{Kind: audit.Client, ID: c.ClientID},
-		RequestID: endpoint.RequestID(ctx), Caller: c.Caller,
+		RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: c.Caller,
 	})
 }
 

@@ -30,7 +30,7 @@ func (s *service) register(ctx *fasthttp.RequestCtx) {
 	caller := s.Caller(ctx)
 	source := audit.WithSource(context.Background(), audit.Source{
 		Actor:     audit.Actor{Kind: audit.Client},
-		RequestID: endpoint.RequestID(ctx), Caller: caller,
+		RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: caller,
 	})
 	response, fault := s.Tokens.Register(source, bytes.Clone(ctx.PostBody()), token, caller,
 		time.Now())

@@ -4,6 +4,7 @@ import "gatehouse/actors/people"
 
 // Paths of the pages, and of where browsers begin (interface document, section 4).
 const (
+	PathHome      = "/"
 	PathAuthorize = "/oauth/authorize"
 	PathLogin     = "/login"
 	PathAccounts  = "/accounts"
@@ -37,6 +38,7 @@ const (
 	PathChangePassword = "/.well-known/change-password"
 
 	PathMe            = "/me"
+	PathMeProfile     = "/me/profile"
 	PathMeApps        = "/me/apps"
 	PathMeSessions    = "/me/sessions"
 	PathMePassword    = "/me/password"
@@ -48,7 +50,8 @@ const (
 	PathMePhoneResend = "/me/phone/resend"
 	PathMePhoneSignIn = "/me/phone/sign-in"
 	PathMeHistory     = "/me/history"
-	PathMeData        = "/me/data" // the person's own data as a file
+	PathMeData        = "/me/data"
+	PathMeDataFile    = "/me/data/account.json" // the person's own data
 
 	PathMeConfirm       = "/me/confirm" // sends the code that a change of credentials needs
 	PathMeConfirmVerify = "/me/confirm/verify"

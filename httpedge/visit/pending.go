@@ -103,7 +103,7 @@ func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 	body, err := pages.FormPost{Client: v.ClientName(), Action: request.RedirectURI,
 		Fields: params}.Render(s.viewOf(v.HTTP))
 	if err != nil { // the query says it as well
-		s.failures.Log("write a form", err)
+		s.failures.Log("write a form", err, endpoint.Attributes(v.HTTP)...)
 		Redirect(v.HTTP, request.ResponseURL(params))
 		return
 	}
@@ -155,7 +155,7 @@ func (s *Site) formPostPolicy() string {
 // RefuseFailure redirects to the client with an error of the service: temporarily_unavailable when
 // the same request may succeed later, else server_error (RFC 6749 section 4.1.2.1).
 func (s *Site) RefuseFailure(v *Visit, step string, err error) {
-	s.failures.Log(step, err)
+	s.failures.Log(step, err, endpoint.Attributes(v.HTTP)...)
 	fault := &oauth.Error{Code: oauth.TemporarilyUnavailable,
 		Description: "The service could not do this just now. Try again in a few seconds."}
 	if endpoint.Failure(err).Unexpected {

@@ -123,6 +123,9 @@ func AccountsOf(visitors []Visitor) []pages.Account {
 // first.
 func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 	var all []Visitor
+	if s.people == nil { // the service has no accounts
+		return nil, nil
+	}
 	for _, token := range s.cookies.read(v.HTTP, s.cookies.session, maxSessions) {
 		session, user, err := s.people.Session(v.Ctx, token, v.Now)
 		if errors.Is(err, account.ErrNotFound) {

@@ -100,7 +100,7 @@ func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
 func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
 	body, err := p.Render(s.viewOf(ctx))
 	if err != nil {
-		s.failures.Log("write a page", err)
+		s.failures.Log("write a page", err, endpoint.Attributes(ctx)...)
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
@@ -108,7 +108,8 @@ func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirec
 }
 
 func (s *Site) sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
-	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; img-src 'self'; ", redirectURI)
+	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; script-src "+pages.ScriptSource+
+		"; img-src 'self'; ", redirectURI)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
 	ctx.Response.Header.Set(fasthttp.HeaderContentLanguage, s.viewOf(ctx).Language().Tag)
@@ -129,7 +130,7 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 // is only busy.
 func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	if !errors.Is(err, account.ErrBusy) {
-		s.failures.Log(step, err)
+		s.failures.Log(step, err, endpoint.Attributes(ctx)...)
 	}
 	problem := endpoint.Failure(err)
 	endpoint.SetRetryAfter(&ctx.Response.Header, &problem)

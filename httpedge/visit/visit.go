@@ -29,6 +29,8 @@ type Config struct {
 	// Failures logs requests that fail.
 	Failures *endpoint.Failures
 	Caller   func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
+	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
+	Place func(netip.Addr) string
 	// ClientFailed is told that a request at an endpoint failed with an OAuth error, and which client
 	// it names.
 	ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, fault *oauth.Error)
@@ -43,6 +45,7 @@ type Site struct {
 	failures *endpoint.Failures
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	failed   func(ctx *fasthttp.RequestCtx, endpoint, clientID string, fault *oauth.Error)
+	place    func(netip.Addr) string
 	cookies  cookieNames
 	replays  *replays
 }
@@ -52,7 +55,7 @@ func New(config Config) *Site {
 	return &Site{
 		people: config.People, keys: config.Keys, issuer: config.Issuer, view: config.View,
 		failures: config.Failures,
-		caller:   config.Caller, failed: config.ClientFailed,
+		caller:   config.Caller, failed: config.ClientFailed, place: config.Place,
 		cookies: newCookieNames(config.Issuer),
 		replays: newReplays(),
 	}
@@ -60,6 +63,14 @@ func New(config Config) *Site {
 
 // Caller returns the address of the client, or the zero Addr.
 func (s *Site) Caller(v *Visit) netip.Addr { return s.caller(v.HTTP) }
+
+// PlaceOf returns the rough place of an address from local data; "" = it is not known. Nobody is asked.
+func (s *Site) PlaceOf(addr netip.Addr) string {
+	if s.place == nil || !addr.IsValid() {
+		return ""
+	}
+	return s.place(addr)
+}
 
 const fieldFormToken = "form_token"
 
@@ -92,7 +103,7 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 		v := &Visit{HTTP: ctx, Now: time.Now(), keys: s.keys,
 			Ctx: audit.WithSource(deadline, audit.Source{
 				Actor:     audit.Actor{Kind: audit.User},
-				RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+				RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: s.caller(ctx),
 				Browser: DeviceOf(string(ctx.UserAgent())), Language: s.viewOf(ctx).Language().Tag,
 			}),
 		}

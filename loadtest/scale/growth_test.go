@@ -78,8 +78,8 @@ func cache(b *testing.B, lookups *lookup.Service, n int) {
 		for i := range some {
 			texts[i] = key(from + i).String()
 		}
-		caller := func() netip.Addr { return netip.Addr{} }
-		lookups.LookupAll(texts[:some], caller, time.Now(), outcomes[:some])
+		from := func() lookup.Origin { return lookup.Origin{} }
+		lookups.LookupAll(texts[:some], from, time.Now(), outcomes[:some])
 		for _, o := range outcomes[:some] {
 			if o.Err != nil {
 				b.Fatal(o.Err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/trace"
 )
 
 // exchange sends one request and returns the body of a response with status 200. A body of more
@@ -29,6 +30,9 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 		return nil, geo.Quota{}, errors.New("the request cannot be built")
 	}
 	request.Header.Set("User-Agent", "gatehouse")
+	if traceparent := trace.Of(ctx); traceparent != "" {
+		request.Header.Set(trace.Header, traceparent)
+	}
 	if content != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/trace"
 	"gatehouse/providers/messenger/webhook"
 )
 
@@ -48,6 +49,7 @@ func newWebhook(url, secret string, c Config) *hook {
 // Send posts m until the receiver responds with a status from 200 to 299. It retries after network
 // errors and the statuses 429 and 5xx.
 func (w *hook) Send(ctx context.Context, m account.Message) error {
+	ctx = trace.With(ctx, m.Trace)
 	text := w.compose(m)
 	p := payload{ID: uuid.NewString(), Service: w.host, Channel: string(m.Channel), To: m.To,
 		Kind: string(m.Kind), Code: m.Code, Link: m.Link, Subject: text.subject, Text: text.body,

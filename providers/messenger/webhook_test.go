@@ -110,6 +110,23 @@ func newWebhook(t *testing.T, url string) *messenger.Messenger {
 	return m
 }
 
+// TestWebhookTrace: the request belongs to the trace of what caused the message, if there is one.
+func TestWebhookTrace(t *testing.T) {
+	url, requests := receive(t, http.StatusNoContent)
+	webhook := newWebhook(t, url)
+	for _, want := range []string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
+		m := phoneCode
+		m.Trace = want
+		if err := webhook.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		all := requests()
+		if got := all[len(all)-1].header.Get("Traceparent"); got != want {
+			t.Errorf("got the trace %q, want %q", got, want)
+		}
+	}
+}
+
 func TestWebhookRequest(t *testing.T) {
 	url, requests := receive(t, http.StatusNoContent)
 	if err := newWebhook(t, url).Send(t.Context(), phoneCode); err != nil {

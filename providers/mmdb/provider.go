@@ -141,14 +141,10 @@ func (p *Provider) Terms() geo.Terms {
 // Place returns the city and country of an address, as far as they are known; "" = neither is.
 func (p *Provider) Place(addr netip.Addr) string {
 	found := p.read(addr.Unmap().WithZone(""), time.Now())
-	city, country := found.Result.Location.City, found.Result.Location.Country
-	switch {
-	case found.Err != nil || country == "":
-		return city
-	case city == "":
-		return country
+	if found.Err != nil {
+		return ""
 	}
-	return city + ", " + country
+	return found.Result.Location.Place()
 }
 
 // Single looks up q. If a domain cannot be resolved in time, the answer's error is

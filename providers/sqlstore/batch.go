@@ -24,6 +24,7 @@ type batch struct {
 	changes  []change
 	events   []audit.Event    // of the audit trail
 	created  int64            // the user whom the last task has created; 0 = none
+	trace    string           // context of the request of the last task (package trace); "" = none
 	groups   map[string]int64 // numbers of all groups by name; nil = not read yet
 
 	redeems  []*oauth.Redeem
@@ -67,7 +68,7 @@ func (b *batch) execute(op oauth.Operation) error {
 }
 
 func (b *batch) executeTask(t *task) error {
-	t.refusal = nil
+	t.refusal, b.trace = nil, audit.SourceOf(t.Context).Trace
 	if err := b.settle(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/trace"
 )
 
 const (
@@ -172,7 +173,7 @@ func (b *batch) addNotice(n account.Notice) error {
 			due = n.Made.Add(account.NoticeInterval) // another process has sent it since
 		}
 	}
-	_, err := b.conn.exec(b.ctx, insertNotice, uuid.NewString(), n.UserID, string(n.Channel), n.To,
+	_, err := b.conn.exec(b.ctx, insertNotice, trace.Mark(b.trace, uuid.NewString()), n.UserID, string(n.Channel), n.To,
 		string(n.Kind), n.ByOperator, n.Browser, n.Seed, linkBytes(n.Link), millis(n.Made),
 		millis(due), n.Language)
 	if err != nil || n.Seed == "" {

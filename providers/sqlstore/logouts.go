@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/trace"
 )
 
 const (
@@ -185,7 +186,7 @@ func (b *batch) addLogouts(all []ending) error {
 		}
 	}
 	return wrap("save logouts", insertAll(b, logoutsTable, wanted, func(args []any, e *ending) []any {
-		return append(args, uuid.NewString(), e.clientID, e.userID, e.sid, now, int64(0), now)
+		return append(args, trace.Mark(b.trace, uuid.NewString()), e.clientID, e.userID, e.sid, now, int64(0), now)
 	}))
 }
 

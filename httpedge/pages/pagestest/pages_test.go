@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"gatehouse/httpedge/pages"
 	"gatehouse/loadtest/lab/browser"
 )
 
@@ -65,7 +66,7 @@ func serve(t *testing.T) string {
 		style, _, _ = bytes.Cut(style, []byte("</style>"))
 		sum := sha256.Sum256(style)
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+
-			base64.StdEncoding.EncodeToString(sum[:])+"'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'")
+			base64.StdEncoding.EncodeToString(sum[:])+"'; script-src "+pages.ScriptSource+"; img-src 'self'; base-uri 'none'; frame-ancestors 'none'")
 		w.Write(page)
 	}))
 	t.Cleanup(server.Close)

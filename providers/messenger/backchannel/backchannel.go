@@ -24,6 +24,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/trace"
 	"gatehouse/providers/messenger/leased"
 	"gatehouse/providers/messenger/webhook"
 )
@@ -389,6 +390,9 @@ func (s *Sender) post(ctx context.Context, client *oauth.Client, l *account.Logo
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("User-Agent", "gatehouse")
+	if traceparent := trace.OfMark(l.ID); traceparent != "" {
+		request.Header.Set(trace.Header, traceparent)
+	}
 	response, err := s.http.Do(request)
 	if err != nil {
 		return false, webhook.KindOf(ctx, err)

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gatehouse/actors/trace"
 )
 
 // MinSecret is the minimum length of a secret, in bytes.
@@ -102,6 +104,9 @@ func (c *Client) Post(ctx context.Context, id string, body []byte) (wait time.Du
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "gatehouse")
 	request.Header.Set("Idempotency-Key", id)
+	if traceparent := trace.Of(ctx); traceparent != "" {
+		request.Header.Set(trace.Header, traceparent)
+	}
 	request.Header.Set(SignatureHeader, sign(c.secret, time.Now(), body))
 	response, err := c.HTTP.Do(request)
 	if err != nil {
