@@ -34,8 +34,8 @@ func loadOpenAPI(t *testing.T) *openapi3.T {
 // routes, both ways.
 func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
-		Registration: true,
-		Lookups:      &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
+		Registration: true, Console: true,
+		Lookups: &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
 		Issuer:      "https://id.example.com",
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/httpedge/compat"
+	"gatehouse/httpedge/console"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
 	"gatehouse/httpedge/me"
@@ -31,6 +32,11 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
 		all = append(all, me.Endpoints(s.site, c.People, c.Tokens, c.Audit)...)
+		if c.Console {
+			all = append(all, console.Endpoints(console.Config{Site: s.site, People: c.People,
+				Tokens: c.Tokens, Audit: c.Audit, Failures: s.failures, Caller: s.clients.caller,
+				Networks: c.ConsoleNetworks, Health: s.health})...)
+		}
 	}
 	if c.Lookups != nil {
 		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller, c.LookupKeys, c.Files)...)

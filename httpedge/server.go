@@ -76,6 +76,12 @@ type Config struct {
 	// Home says what the page at / shows: identity, geo, both or off. Optional: "" = the services that
 	// there are.
 	Home string
+	// Console serves the console to those in ConsoleNetworks; empty = to all. Optional.
+	Console         bool
+	ConsoleNetworks []netip.Prefix
+	// Nodes returns how many nodes of the cluster are up, and how many there are. Optional: nil =
+	// there is none.
+	Nodes func() (up, all int)
 	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
 	Place func(netip.Addr) string
 

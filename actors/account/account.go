@@ -147,6 +147,10 @@ type Store interface {
 	UserByConnection(ctx context.Context, issuer, subject string) (*User, error)
 	// Users returns up to limit users whose ID is greater than after, sorted by ID.
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
+	// FindUsers returns up to limit users with a text in their name, e-mail address or username, in no
+	// order. It reads all users while there are fewer: ctx limits the time, and those who were found
+	// until its deadline come with context.DeadlineExceeded.
+	FindUsers(ctx context.Context, text string, limit int) ([]*User, error)
 	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken, or ErrNoGroup.
 	CreateUser(ctx context.Context, u *User) error
 	// ImportUsers inserts the users of p in one transaction, and sets Created and Refused: who has the

@@ -35,6 +35,10 @@ type Store interface {
 	RefreshToken(ctx context.Context, hash Hash) (*RefreshToken, error)
 	// Clients returns up to limit clients whose ID is greater than after, sorted by ID.
 	Clients(ctx context.Context, after string, limit int) ([]*Client, error)
+	// FindClients returns up to limit clients with a text in their name or ID, in no order. It reads all
+	// clients while there are fewer: ctx limits the time, and those that were found until its deadline
+	// come with context.DeadlineExceeded.
+	FindClients(ctx context.Context, text string, limit int) ([]*Client, error)
 	// CreateClient inserts c with its ID and sets its Version and Epoch, which is above that of a
 	// former client with the ID. It returns ErrClientIDTaken if there is one.
 	CreateClient(ctx context.Context, c *Client) error

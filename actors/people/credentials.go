@@ -49,7 +49,7 @@ const (
 
 // authorityOf returns the authority of a request that proves nothing.
 func authorityOf(ctx context.Context) authority {
-	if k := audit.SourceOf(ctx).Actor.Kind; k == audit.Operator || k == audit.System {
+	if s := audit.SourceOf(ctx); s.ByOperator() || s.Actor.Kind == audit.System {
 		return authority{kind: asOperator}
 	}
 	return authority{}

@@ -106,6 +106,8 @@ type identitySettings struct {
 	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
 	SMSPerHour             int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
 	SMSPerCountry          int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
+	Console                choice          `name:"console" variable:"GATEHOUSE_CONSOLE" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Serve the console at /console to people in the group gatehouse-operators: on or off (${default})."`
+	ConsoleNetworks        prefixes        `name:"console-networks" variable:"GATEHOUSE_CONSOLE_NETWORKS" group:"identity" placeholder:"CIDR" help:"Networks whose callers see the console; others get 404 (default: all)."`
 	Agents                 choice          `name:"agents" variable:"GATEHOUSE_AGENTS" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept agents that nobody has registered: changes the defaults of client-id-metadata to on and of registration to open (${default})."`
 	ClientIDMetadata       choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (default: as agents)."`
 	Registration           choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (default: off; open with agents)."`
@@ -475,6 +477,8 @@ func (s *serviceSettings) identity() *stack.Identity {
 		SigningKeyAge:        s.SigningKeyAge.Duration,
 		DefaultScopes:        s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
+		Console:              s.Console == "on",
+		ConsoleNetworks:      s.ConsoleNetworks,
 		ClientMetadata:       s.ClientIDMetadata == "on",
 		Registration:         registrationModes[s.Registration],
 		RegistrationToken:    string(s.RegistrationToken),

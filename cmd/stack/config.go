@@ -176,6 +176,10 @@ type Identity struct {
 	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
 	// skip_account_chooser.
 	SkipChooserParameter string
+	// Console serves the console to operators whose address is in ConsoleNetworks; optional: empty = to
+	// all of them.
+	Console         bool
+	ConsoleNetworks []netip.Prefix
 	// ClientMetadata accepts a client_id that is the URL of a client-id metadata document; optional.
 	ClientMetadata bool
 	// RedirectSchemes are private-use schemes without a dot for clients that register or describe

@@ -158,9 +158,10 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		edge.DefaultScopes = config.Identity.DefaultScopes
 		edge.Registration = s.Tokens.TakesRegistrations()
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
+		edge.Console, edge.ConsoleNetworks = config.Identity.Console, config.Identity.ConsoleNetworks
 	}
 	if s.node != nil {
-		edge.Unready = s.unready
+		edge.Unready, edge.Nodes = s.unready, s.nodes
 	}
 	if s.Server, err = httpedge.New(edge); err != nil {
 		return nil, fmt.Errorf("start: %w", err)

@@ -155,9 +155,9 @@ func (s *service) addHistory(p *person, d *personalData) error {
 			return err
 		}
 		for _, e := range events {
-			one := eventData{Time: e.Time.UTC(), Action: e.Action, Outcome: e.Outcome, By: e.Actor.Kind,
+			one := eventData{Time: e.Time.UTC(), Action: e.Action, Outcome: e.Outcome, By: actorOf(&e),
 				ClientID: textOrNull(clientOf(&e)), Details: append([]string{}, e.Details...), Count: e.Count}
-			switch e.Actor.Kind {
+			switch one.By {
 			case audit.User:
 				one.Place, one.Browser = textOrNull(e.From), textOrNull(e.Browser)
 			case audit.System:

@@ -60,7 +60,7 @@ func (s *service) shownEvent(p *person, e audit.Event, names map[string]any) (
 	shown = pages.HistoryEvent{Number: e.Number, Text: sentenceOf(&e, names[id]),
 		Count: e.Count, Time: texts.Moment(e.Time),
 		At: e.Time.UTC().Format(time.RFC3339)}
-	if e.Actor.Kind == audit.User { // where operators and servers are is not the person's business
+	if actorOf(&e) == audit.User { // where operators and servers are is not the person's business
 		shown.Place, shown.Near = e.From, s.placeOf(e.From)
 		if e.Browser != "" {
 			shown.Device = texts.Device(e.Browser)
@@ -95,6 +95,16 @@ func (s *service) appName(p *person, id string) (any, error) {
 	return client.Name, nil
 }
 
+// actorOf returns who acted, as the subject of the event sees it: another person has acted at the
+// console, as an operator.
+func actorOf(e *audit.Event) audit.ActorKind {
+	if e.Actor.Kind == audit.User && e.Actor.ID != "" &&
+		audit.OfUser(e.Subject.UserID).String() != "user:"+e.Actor.ID {
+		return audit.Operator
+	}
+	return e.Actor.Kind
+}
+
 // actorKeys are the actors that are not the person.
 var actorKeys = map[audit.ActorKind]string{audit.Operator: "history.operator",
 	audit.Client: "history.client", audit.System: "history.system"}
@@ -121,7 +131,7 @@ var factorTexts = []struct{ detail, key string }{
 func sentenceOf(e *audit.Event, app any) texts.Text {
 	// done returns the sentence of what the person did, or somebody else.
 	done := func(key string, slots ...any) texts.Text {
-		who, other := actorKeys[e.Actor.Kind]
+		who, other := actorKeys[actorOf(e)]
 		if !other {
 			return texts.Of("history.you_"+key, slots...)
 		}
@@ -146,7 +156,7 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 			return done("ended_all")
 		case slices.Contains(e.Details, "others"):
 			return done("ended_others")
-		case e.Actor.Kind != audit.User:
+		case actorOf(e) != audit.User:
 			return done("ended_one")
 		}
 		return texts.Of("history.you_signed_out")

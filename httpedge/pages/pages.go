@@ -53,11 +53,16 @@ var (
 	invitation    = parse("invitation.html")
 	message       = parse("message.html")
 	formPost      = parse("formpost.html")
+
+	consoleApps     = parse("consoleapps.html", "console.html")
+	consolePeople   = parse("consolepeople.html", "console.html")
+	consoleActivity = parse("consoleactivity.html", "console.html")
 )
 
-func parse(name string) *template.Template {
+// parse returns the template of a page, which uses those of the layout and of others.
+func parse(name string, others ...string) *template.Template {
 	return template.Must(template.New(name).Funcs((&View{face: &face{}}).functions()).
-		ParseFS(files, "layout.html", name))
+		ParseFS(files, append([]string{"layout.html", name}, others...)...))
 }
 
 // Problem is something that a person has to correct.

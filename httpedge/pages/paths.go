@@ -85,6 +85,11 @@ const (
 	PathMeRemove      = "/me/factors/remove"    // removes the app
 	PathMeConfirmWith = "/me/confirm/with/{id}" // a sign-in with a provider instead
 
+	PathConsole         = "/console"
+	PathConsoleApps     = "/console/apps"
+	PathConsolePeople   = "/console/people"
+	PathConsoleActivity = "/console/activity"
+
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"
 )

@@ -31,6 +31,7 @@ type cookieNames struct {
 	session string // session tokens, newest first, separated by dots
 	known   string // marks of known accounts, likewise
 	secret  string // 256 random bits that forms are bound to
+	flash   string // what the next page shows once, encrypted
 	code    string // token of the challenge that asks for a code
 	factor  string // token of the sign-in that waits for a second factor
 	trusted string // tokens of browsers that need no second factor, as mark~tag like known
@@ -47,6 +48,7 @@ func newCookieNames(issuer string) cookieNames {
 	}
 	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
 		secret: prefix + "gatehouse-form",
+		flash:  prefix + "gatehouse-flash",
 		code:   prefix + "gatehouse-code", factor: prefix + "gatehouse-factor", with: prefix + "gatehouse-with",
 		trusted: prefix + "gatehouse-trusted", language: prefix + "gatehouse-language", secure: secure}
 }
