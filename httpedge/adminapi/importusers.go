@@ -61,7 +61,7 @@ func importUsers(c *adminCall) (any, error) {
 	digest := sha256.Sum256(o.members["users"])
 	p.Digest = hex.EncodeToString(digest[:])
 	for _, l := range lines {
-		u, problem := importedUser(l.User)
+		u, problem := importedUser(l.User, c.people.PasskeyDomain())
 		if problem != nil {
 			p.Refused = append(p.Refused, account.RefusedLine{Line: l.Line, FieldError: *problem})
 			continue
@@ -88,8 +88,16 @@ var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,39}$`)
 // languageTag are the tags (BCP 47) that people's languages have.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$`)
 
-// importedUser returns the user whom a line of an import describes, or the first problem.
-func importedUser(text []byte) (*account.User, *account.FieldError) {
+// importedPasskeys are the passkeys of a user in an import.
+type importedPasskeys struct {
+	Domain string            `json:"domain"`
+	Handle []byte            `json:"handle"`
+	Keys   []account.Passkey `json:"keys"`
+}
+
+// importedUser returns the user whom a line of an import describes, or the first problem. Passkeys of
+// another domain than that of the service are left out.
+func importedUser(text []byte, domain string) (*account.User, *account.FieldError) {
 	o, err := parseObject(text)
 	if err != nil {
 		return nil, &account.FieldError{Field: "line", Message: "must be one JSON object in UTF-8"}
@@ -110,6 +118,11 @@ func importedUser(text []byte) (*account.User, *account.FieldError) {
 	}
 	o.flag("phone_sign_in", &u.PhoneSignIn)
 	o.flag("disabled", &u.Disabled)
+	var passkeys importedPasskeys
+	if o.member("passkeys", "must be an object with domain, handle and keys", &passkeys) &&
+		passkeys.Domain == domain && domain != "" {
+		u.Credentials.Handle, u.Credentials.Passkeys = passkeys.Handle, passkeys.Keys
+	}
 	const must = "must be true: the address must be known to be the person's"
 	if u.Email != "" && !emailVerified {
 		o.refuse("email_verified", must)
@@ -148,6 +161,8 @@ type exportedUser struct {
 	PasswordHash   string `json:"password_hash,omitempty"`
 	PhoneSignIn    bool   `json:"phone_sign_in,omitempty"`
 	Disabled       bool   `json:"disabled,omitempty"`
+
+	Passkeys *importedPasskeys `json:"passkeys,omitempty"`
 }
 
 // exportUsers returns a page of users with their password hashes.
@@ -162,7 +177,8 @@ func exportUsers(c *adminCall) (any, error) {
 	}{Users: make([]exportedUser, len(users)), Next: next}
 	for i, u := range users {
 		page.Users[i] = exportedUser{
-			ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
+			Passkeys: exportedPasskeys(u, c.people.PasskeyDomain()),
+			ID:       u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
 			EmailVerified: u.Email != "", PhoneNumber: u.Phone, PhoneVerified: u.Phone != "",
 			Username: u.Username, Gender: u.Gender, Bio: u.Bio, PlaceOfBirth: u.PlaceOfBirth,
 			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture, Language: u.Language,
@@ -170,6 +186,14 @@ func exportUsers(c *adminCall) (any, error) {
 		}
 	}
 	return page, nil
+}
+
+// exportedPasskeys returns the passkeys of u; nil = there are none.
+func exportedPasskeys(u *account.User, domain string) *importedPasskeys {
+	if domain == "" || len(u.Credentials.Passkeys) == 0 {
+		return nil
+	}
+	return &importedPasskeys{domain, u.Credentials.Handle, u.Credentials.Passkeys}
 }
 
 // userPage returns the users of the page that the request names, and the parameter after of the next
