@@ -65,7 +65,7 @@ const (
 	ProviderDeleted  Action = "provider_deleted"
 	KeysRotated      Action = "keys_rotated" // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
-	UserRead         Action = "user_read"    // details: sessions if those were read
+	UserRead         Action = "user_read"    // details: sessions or passkeys if those were read
 	UsersListed      Action = "users_listed" // data: their number, and the first and last id
 	// UsersImported is one part of an import. Data: the import, its line, how many users were created
 	// and refused, and the first and last id.

@@ -45,6 +45,8 @@ const (
 	ChallengeLength = 32
 	// HandleLength is the number of random bytes in a user handle.
 	HandleLength = 32
+	// maxCredentialID is the length of the longest ID of a passkey (WebAuthn level 3, section 4).
+	maxCredentialID = 1023
 	// maxPasskeyResponse limits the response of a browser, in bytes.
 	maxPasskeyResponse = 16 << 10
 )

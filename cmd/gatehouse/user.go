@@ -26,6 +26,7 @@ type userCommand struct {
 	Invite        userInvite        `cmd:"" help:"Send a person a link to make an account."`
 	Invitations   userInvitations   `cmd:"" help:"List the invitations that were not accepted yet."`
 	Uninvite      userUninvite      `cmd:"" help:"End an invitation."`
+	Passkeys      userPasskeys      `cmd:"" help:"List the passkeys of a user."`
 	Import        userImport        `cmd:"" help:"Create the users that a file describes."`
 	Export        userExport        `cmd:"" help:"Print all users as such a file."`
 }
@@ -262,6 +263,36 @@ func (c *userSessions) Run(p *program) error {
 	return r.printList(page.Sessions, []column{
 		member("ID", "id"), member("BROWSER", "browser"), member("FACTORS", "factors"),
 		member("SIGNED IN", "signed_in_at"), member("LAST SEEN", "last_seen_at"),
+	})
+}
+
+type userPasskeys struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The user's id, a number."`
+}
+
+// Help is shown by gatehouse user passkeys --help.
+func (*userPasskeys) Help() string {
+	return "The oldest passkey is the first. One that does not sign in only is a second factor.\n\nExample:\n\n    gatehouse user passkeys --demo ./gatehouse-demo 1"
+}
+
+// Run lists the passkeys.
+func (c *userPasskeys) Run(p *program) error {
+	r, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	response, err := r.call(http.MethodGet, itemPath(pathUsers, c.ID, "passkeys"), nil)
+	if err != nil {
+		return err
+	}
+	var page struct{ Passkeys []json.RawMessage }
+	if err := json.Unmarshal(response, &page); err != nil {
+		return fmt.Errorf("read list: %w", err)
+	}
+	return r.printList(page.Passkeys, []column{
+		member("NAME", "name"), member("SIGNS IN", "signs_in"), member("SYNCED", "synced"),
+		member("CREATED", "created_at"), member("LAST USED", "last_used_at"),
 	})
 }
 

@@ -105,6 +105,7 @@ func Endpoints(
 		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
 		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
 		row(user+"/reset-factors", map[string]adminHandler{post: resetFactors}),
+		row(user+"/passkeys", map[string]adminHandler{get: listPasskeys}),
 		row(user+"/sessions", map[string]adminHandler{get: listSessions}),
 		row(user+"/sessions/{session}", map[string]adminHandler{remove: endSession}),
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),

@@ -66,7 +66,7 @@ func importUsers(c *adminCall) (any, error) {
 		return nil, err
 	}
 	for _, l := range lines {
-		u, problem := importedUser(l.User, declared)
+		u, problem := importedUser(l.User, declared, c.people.PasskeyDomain())
 		if problem != nil {
 			p.Refused = append(p.Refused, account.RefusedLine{Line: l.Line, FieldError: *problem})
 			continue
@@ -93,10 +93,18 @@ var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,39}$`)
 // languageTag are the tags (BCP 47) that people's languages have.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$`)
 
+// importedPasskeys are the passkeys of a user in an import.
+type importedPasskeys struct {
+	Domain string            `json:"domain"`
+	Handle []byte            `json:"handle"`
+	Keys   []account.Passkey `json:"keys"`
+}
+
 // importedUser returns the user whom a line of an import describes, or the first problem. declared are
-// the attributes that people may have.
+// the attributes that people may have. Passkeys of another domain than that of the service are left
+// out.
 func importedUser(
-	text []byte, declared []account.Attribute,
+	text []byte, declared []account.Attribute, domain string,
 ) (*account.User, *account.FieldError) {
 	o, err := parseObject(text)
 	if err != nil {
@@ -120,6 +128,11 @@ func importedUser(
 	o.flag("disabled", &u.Disabled)
 	o.groups(&u)
 	o.attributes(&u, declared)
+	var passkeys importedPasskeys
+	if o.member("passkeys", "must be an object with domain, handle and keys", &passkeys) &&
+		passkeys.Domain == domain && domain != "" {
+		u.Credentials.Handle, u.Credentials.Passkeys = passkeys.Handle, passkeys.Keys
+	}
 	const must = "must be true: the address must be known to be the person's"
 	if u.Email != "" && !emailVerified {
 		o.refuse("email_verified", must)
@@ -189,8 +202,9 @@ type exportedUser struct {
 	PhoneSignIn    bool   `json:"phone_sign_in,omitempty"`
 	Disabled       bool   `json:"disabled,omitempty"`
 
-	Groups     []string        `json:"groups,omitempty"` // without that of the operators
-	Attributes json.RawMessage `json:"attributes,omitempty"`
+	Groups     []string          `json:"groups,omitempty"` // without that of the operators
+	Attributes json.RawMessage   `json:"attributes,omitempty"`
+	Passkeys   *importedPasskeys `json:"passkeys,omitempty"`
 }
 
 // exportUsers returns a page of users with their password hashes.
@@ -205,7 +219,8 @@ func exportUsers(c *adminCall) (any, error) {
 	}{Users: make([]exportedUser, len(users)), Next: next}
 	for i, u := range users {
 		page.Users[i] = exportedUser{
-			ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
+			Passkeys: exportedPasskeys(u, c.people.PasskeyDomain()),
+			ID:       u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
 			EmailVerified: u.Email != "", PhoneNumber: u.Phone, PhoneVerified: u.Phone != "",
 			Username: u.Username, Gender: u.Gender, Bio: u.Bio, PlaceOfBirth: u.PlaceOfBirth,
 			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture, Language: u.Language,
@@ -216,6 +231,14 @@ func exportUsers(c *adminCall) (any, error) {
 		}
 	}
 	return page, nil
+}
+
+// exportedPasskeys returns the passkeys of u; nil = there are none.
+func exportedPasskeys(u *account.User, domain string) *importedPasskeys {
+	if domain == "" || len(u.Credentials.Passkeys) == 0 {
+		return nil
+	}
+	return &importedPasskeys{domain, u.Credentials.Handle, u.Credentials.Passkeys}
 }
 
 // userPage returns the users of the page that the request names, and the parameter after of the next
