@@ -98,7 +98,6 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 	}{
 		{pages.PathMeConfirm, s.confirm}, {pages.PathMeConfirmVerify, s.verifyProof},
 		{pages.PathMeConfirmResend, s.resendProof}, {pages.PathMeConfirmPasskey, s.confirmPasskey},
-		{pages.PathMeConfirmResend, s.resendProof},
 		{pages.PathMeConfirmFactor, func(p *person, next string, _ *visit.CodeFlow) {
 			s.confirmFactor(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
 		}},

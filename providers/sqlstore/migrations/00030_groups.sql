@@ -37,11 +37,7 @@ CREATE TABLE claims (
 );
 ALTER TABLE users ADD COLUMN attributes TEXT NOT NULL DEFAULT '';  -- a JSON object; '' = none
 ALTER TABLE resources ADD COLUMN claims TEXT NOT NULL DEFAULT '';  -- in JWTs for it, by spaces
-<<<<<<<< HEAD:providers/sqlstore/migrations/00030_groups.sql
 INSERT INTO schema_versions (version, oldest) VALUES (30, 18);
-========
-INSERT INTO schema_versions (version, oldest) VALUES (29, 18);
->>>>>>>> refs/heads/console:providers/sqlstore/migrations/00029_groups.sql
 
 -- +goose Down
 ALTER TABLE resources DROP COLUMN claims;
@@ -51,8 +47,4 @@ DROP TABLE attributes;
 DROP TABLE group_members;
 DROP TABLE user_groups;
 DELETE FROM counters WHERE name = 'group';
-<<<<<<<< HEAD:providers/sqlstore/migrations/00030_groups.sql
 DELETE FROM schema_versions WHERE version = 30;
-========
-DELETE FROM schema_versions WHERE version = 29;
->>>>>>>> refs/heads/console:providers/sqlstore/migrations/00029_groups.sql
