@@ -23,7 +23,8 @@ var (
 	// ErrPasswordNeeded says that a code to the phone does not replace the account's password. It
 	// is returned after the right code only.
 	ErrPasswordNeeded = errors.New("the account signs in with its password")
-	// ErrDisabled says that the account is disabled. It is returned after the right code only.
+	// ErrDisabled says that the account is disabled. It is returned after the right password or code
+	// only.
 	ErrDisabled = errors.New("the account is disabled")
 )
 

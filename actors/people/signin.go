@@ -97,8 +97,11 @@ func (s *Service) authenticate(
 	if err != nil {
 		return nil, err
 	}
-	if !ok || u.Disabled {
+	switch {
+	case !ok:
 		return nil, ErrWrongCredentials
+	case u.Disabled:
+		return nil, ErrDisabled
 	}
 	if outdated {
 		u = s.rehash(ctx, u, attempt.Password, now)

@@ -34,6 +34,7 @@ type cookieNames struct {
 	code    string // token of the challenge that asks for a code
 	// language is the tag of the language that the person has chosen
 	language string
+	again    string // a form that has to be sent again, sealed
 	secure   bool
 }
 
@@ -44,7 +45,8 @@ func newCookieNames(issuer string) cookieNames {
 	}
 	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
 		secret: prefix + "gatehouse-form",
-		code:   prefix + "gatehouse-code", language: prefix + "gatehouse-language", secure: secure}
+		code:   prefix + "gatehouse-code", language: prefix + "gatehouse-language",
+		again: prefix + "gatehouse-again", secure: secure}
 }
 
 // read returns at most limit values of a cookie. They share no memory with the request.
