@@ -43,6 +43,7 @@ type Source struct {
 	Caller    netip.Addr
 	Browser   string // browser and system in a few words; "" = unknown
 	Language  string // of the page (BCP 47), for messages; no event keeps it. "" = unknown
+	Place     string // rough place of Caller, for messages; no event keeps it. "" = unknown
 }
 
 // Data are values of an event by their names. All of them can be encoded as JSON.

@@ -10,6 +10,7 @@ import (
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
+	"gatehouse/actors/texts"
 )
 
 // Errors about a code that a person entered.
@@ -162,7 +163,8 @@ func (s *Service) sendCode(
 		return fmt.Errorf("send code: %w", errNoMessenger)
 	}
 	message := account.Message{Channel: c.Channel, To: recipientOf(c, owner), Kind: c.Message,
-		Language: languageOf(ctx, owner)}
+		Language: languageOf(ctx, owner), Browser: texts.DeviceNear(by.Device, by.Place),
+		App: by.AppName}
 	secret := account.NewSecret() // never equal to 6 digits
 	if c.Message.HasCode() {
 		message.Code = account.NewCode()
@@ -175,7 +177,7 @@ func (s *Service) sendCode(
 	c.Renew(hash, now)
 	last := account.Message{
 		Channel: c.Channel, To: message.To, Kind: account.LongCode, Code: account.NewLongCode(),
-		Language: message.Language,
+		Language: message.Language, Browser: message.Browser, App: message.App,
 	}
 	plan, err := s.saveChallenge(ctx, c, last, by, save, now)
 	if err != nil || plan == account.SendNothing {

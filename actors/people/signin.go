@@ -50,6 +50,9 @@ type Browser struct {
 	Device string // as in SignIn
 	Known  string // as in SignIn
 	App    string // as in SignIn
+	// AppName is what messages call the app: one that nobody has checked by its host. "" = none.
+	AppName string
+	Place   string // rough place of Caller; "" = unknown
 }
 
 // SignIn starts a session. The error is ErrWrongCredentials, a *ThrottledError or a failure. An

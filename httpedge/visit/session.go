@@ -214,7 +214,8 @@ func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, address string) string {
 // Browser returns the browser, which may be known to the account with that address or number.
 func (s *Site) Browser(v *Visit, address string) people.Browser {
 	return people.Browser{Caller: s.Caller(v), Known: s.KnownMark(v.HTTP, address),
-		Device: DeviceOf(string(v.HTTP.UserAgent())), App: v.ClientID()}
+		Device: DeviceOf(string(v.HTTP.UserAgent())), App: v.ClientID(), AppName: v.ClientName(),
+		Place: s.PlaceOf(s.Caller(v))}
 }
 
 // KeepKnown stores a mark for addresses of an account, of which "" is none, in place of those that

@@ -109,6 +109,10 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 		}
 		if !ctx.IsPost() {
 			v.Form = s.openRetry(ctx, v.Now)
+		} else { // which may cause a message
+			source := audit.SourceOf(v.Ctx)
+			source.Place = s.PlaceOf(source.Caller)
+			v.Ctx = audit.WithSource(v.Ctx, source)
 		}
 		if !ctx.IsPost() || s.readPage(v) && !s.choseLanguage(v) {
 			handle(v)
