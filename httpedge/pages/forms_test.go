@@ -159,6 +159,10 @@ func TestStyleSheetFollowsPreferences(t *testing.T) {
 		`transition|animation|scroll-behavior|@keyframes`).FindString(style); motion != "" {
 		t.Errorf("got %s in the style sheet, want nothing that moves", motion)
 	}
+	if physical := regexp.MustCompile(`(left|right)\b`).FindString(style); physical != "" {
+		t.Errorf("got %s in the style sheet, want logical properties, which mirror pages from right to left",
+			physical)
+	}
 	if foreign := regexp.MustCompile(`url\(|@import|@font-face|https?:`).FindString(
 		style); foreign != "" {
 		t.Errorf("got %s in the style sheet, want nothing from elsewhere", foreign)

@@ -20,7 +20,10 @@ import (
 	"gatehouse/httpedge/pages"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var (
+	update = flag.Bool("update", false, "write the golden files anew")
+	keep   = flag.String("pages", "", "folder for the pages in all languages, as package pagestest needs them")
+)
 
 type page interface {
 	Render(v *pages.View) ([]byte, error)
@@ -368,6 +371,12 @@ func TestPagesInEveryLanguage(t *testing.T) {
 			got, err := p.Render(v.In(l))
 			if err != nil {
 				t.Fatalf("%s in %s: %v", name, l.Tag, err)
+			}
+			if *keep != "" {
+				path := filepath.Join(*keep, name+"."+l.Tag+".html")
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if !bytes.Contains(got, []byte(`<html lang="`+l.Tag+`" dir="`+l.Direction+`"`)) {
 				t.Errorf("%s in %s: got %.80s, want its language", name, l.Tag, got)
