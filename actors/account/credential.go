@@ -149,7 +149,7 @@ type Notice struct {
 	To         string
 	Kind       Kind
 	ByOperator bool
-	Browser    string    // in a few words; "" = unknown
+	Browser    string    // as in Message
 	Language   string    // as in Message
 	Seed       string    // the token of the Link is derived from it; "" = no link
 	Link       [32]byte  // hash of the token

@@ -135,12 +135,15 @@ type Message struct {
 	// Language is that of the recipient (BCP 47); "" = the service's.
 	Language string
 	Trace    string // of the request that caused it (package trace); "" = none
+	// Browser is where the message was caused: browser, system and place (texts.DeviceNear); "" =
+	// unknown.
+	Browser string
+	App     string // what pages call the app that the code is for; "" = none
 
 	// The fields below are those of notices and invitations.
 	Link       string    // URL; "" = none
 	At         time.Time // of the last change that it is about
 	Count      int       // changes that it is about
-	Browser    string    // in which it was made, in a few words; "" = unknown
 	ByOperator bool      // an operator made it
 }
 

@@ -47,6 +47,7 @@ type Source struct {
 	// AsOperator is set for a person who acts with the rights of an operator, at the console. No event
 	// keeps it: the actor is the person, and the subject somebody else or an app.
 	AsOperator bool
+	Place      string // rough place of Caller, for messages; no event keeps it. "" = unknown
 }
 
 // Data are values of an event by their names. All of them can be encoded as JSON.

@@ -13,6 +13,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/actors/trace"
 )
 
@@ -113,7 +114,7 @@ func (s *Service) notice(
 	source := audit.SourceOf(ctx)
 	return account.Notice{
 		UserID: u.ID, Channel: to.channel, To: to.address, Kind: kind, Made: now, At: now, Count: 1,
-		Browser: source.Browser, ByOperator: source.ByOperator(), Language: languageOf(ctx, u),
+		Browser: texts.DeviceNear(source.Browser, source.Place), ByOperator: source.ByOperator(), Language: languageOf(ctx, u),
 		Seed: seed, Link: oauth.HashOf(linkToken(&s.known.keys()[0], seed)),
 	}
 }

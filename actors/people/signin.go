@@ -61,6 +61,9 @@ type Browser struct {
 	Known  string // as in SignIn
 	App    string // as in SignIn
 	Second SecondStep
+	// AppName is what messages call the app: one that nobody has checked by its host. "" = none.
+	AppName string
+	Place   string // rough place of Caller; "" = unknown
 }
 
 // SignIn starts a session. The error is ErrWrongCredentials, a *FactorNeededError, a *ThrottledError or
@@ -108,8 +111,11 @@ func (s *Service) authenticate(
 	if err != nil {
 		return nil, err
 	}
-	if !ok || u.Disabled {
+	switch {
+	case !ok:
 		return nil, ErrWrongCredentials
+	case u.Disabled:
+		return nil, ErrDisabled
 	}
 	if outdated {
 		u = s.rehash(ctx, u, attempt.Password, now)

@@ -109,6 +109,6 @@ func (s *service) removeApp(p *person) {
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove a connection", err)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, p.listed(pages.PathMeApps), noticeAppRemoved))
+		visit.Redirect(p.HTTP, p.WithNotice(p.listed(pages.PathMeApps), noticeAppRemoved))
 	}
 }

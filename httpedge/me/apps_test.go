@@ -100,7 +100,7 @@ func TestManyAppsArePaged(t *testing.T) {
 	}
 	p = b.SendTo(p, "/me/apps", "client_id", "none")
 	p.Shows(t, 422, "/me/apps")
-	p.Says(t, "There is a problem", "These are 13 to 24 of 29, by name.")
+	p.Says(t, "This app is not connected", "These are 13 to 24 of 29, by name.")
 	p = b.SendTo(p, "/me/apps", "client_id", clients[14].ID, "form_token", "")
 	p.Shows(t, 403, "/me/apps")
 	if got := appNames(p); len(got) != 12 || got[1] != "App 14" {

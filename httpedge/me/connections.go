@@ -66,7 +66,7 @@ func (s *service) removeConnection(p *person, show func(int, ...pages.Problem)) 
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove a connection", err)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeConnections, noticeConnectionRemoved))
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeConnections, noticeConnectionRemoved))
 	}
 }
 

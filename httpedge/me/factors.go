@@ -165,7 +165,7 @@ func (s *service) removeAuthenticator(p *person) {
 		case err != nil:
 			s.WriteFailure(p.HTTP, "remove an authenticator app", err)
 		default:
-			visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeFactors, noticeAppGone))
+			visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeFactors, noticeAppGone))
 		}
 	}
 }

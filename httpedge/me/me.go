@@ -182,7 +182,7 @@ func (p *person) sentMe() bool {
 func (s *service) profile(p *person) {
 	switch {
 	case !p.HTTP.IsPost():
-		s.showProfile(p, fasthttp.StatusOK, profileOf(p.User))
+		s.showProfile(p, fasthttp.StatusOK, p.entered())
 	case !p.sentMe():
 		s.showProfile(p, fasthttp.StatusForbidden, profileOf(p.User),
 			pages.Problem{Text: visit.TextStaleForm})

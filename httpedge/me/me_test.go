@@ -77,7 +77,7 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 		!strings.Contains(p.Body, c.Name) {
 		t.Errorf("got %s, want the other account, and the request to go on", p.Body)
 	}
-	b.SendTo(p, "/logout", "account", "x").Shows(t, 422, "/logout")
+	b.SendTo(p, "/logout", "account", "x").Shows(t, 422, "/accounts")
 	b.SendTo(p, "/logout", "account", stacktest.ChooserValue(bo.ID)).Shows(t, 200, "/login")
 }
 

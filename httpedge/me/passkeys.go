@@ -71,7 +71,7 @@ func (s *service) showPasskeys(p *person, status int, problems ...pages.Problem)
 func (s *service) removedPasskey(p *person) string {
 	text := string(p.HTTP.QueryArgs().Peek(paramRemoved))
 	id, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || noticed(p.Visit) != noticePasskeyRemoved ||
+	if err != nil || p.Noticed() != noticePasskeyRemoved ||
 		p.User.Credentials.Passkey(id) >= 0 {
 		return ""
 	}
@@ -96,7 +96,7 @@ func (s *service) changePasskey(p *person) {
 	status, problems := visit.Again(p.Visit, err, "", "proof.too_many")
 	switch {
 	case err == nil:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, next, done))
+		visit.Redirect(p.HTTP, p.WithNotice(next, done))
 	case errors.Is(err, people.ErrProofNeeded):
 		s.askProof(p)
 	case errors.Is(err, people.ErrLastWay):
@@ -159,7 +159,7 @@ func (s *service) takePasskey(
 	status, problems := visit.Again(p.Visit, err, "", "proof.too_many")
 	switch {
 	case err == nil:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMePasskeys, noticePasskeyAdded))
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMePasskeys, noticePasskeyAdded))
 	case errors.Is(err, people.ErrProofNeeded), errors.Is(err, people.ErrWrongCredentials):
 		s.askProof(p)
 	case errors.Is(err, account.ErrNotFound):

@@ -108,7 +108,7 @@ func (s *service) endOtherSessions(p *person) {
 		s.WriteFailure(p.HTTP, "end sessions", err)
 		return
 	}
-	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeSessions, noticeSessionsEnded))
+	visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeSessions, noticeSessionsEnded))
 }
 
 // endSession ends one session, and returns to the page of the form.
@@ -124,7 +124,7 @@ func (s *service) endSession(p *person) {
 	case id == p.Session.ID():
 		s.leave(p)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, p.listed(pages.PathMeSessions), noticeSessionEnded))
+		visit.Redirect(p.HTTP, p.WithNotice(p.listed(pages.PathMeSessions), noticeSessionEnded))
 	}
 }
 

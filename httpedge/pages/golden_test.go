@@ -29,7 +29,10 @@ var providers = []pages.Provider{
 	{Name: "Acme", Path: "/login/with/acme?start=token"},
 }
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var (
+	update = flag.Bool("update", false, "write the golden files anew")
+	keep   = flag.String("pages", "", "folder for the pages in all languages, as package pagestest needs them")
+)
 
 type page interface {
 	Render(v *pages.View) ([]byte, error)
@@ -207,7 +210,10 @@ var all = map[string]page{
 		Problems: []pages.Problem{{Field: "code", Text: texts.Of("wrong.code")}}},
 	"verify_phone": pages.Verify{Kind: pages.VerifyPhone, Client: "Atlas", Action: "/register/phone/verify", FormToken: "token", Address: "+4915112345678",
 		Resend: "/register/phone/resend", ResendToken: "token", Back: "/register/phone"},
-	"verify_phone_again": pages.Verify{Kind: pages.VerifyPhone, Action: "/register/phone/verify", FormToken: "token", Resend: "/register/phone/resend", ResendToken: "token", Address: "+4915112345678", Wait: 1,
+	"verify_phone_name": pages.Verify{Kind: pages.VerifyPhone, Action: "/register/phone/verify", FormToken: "token", Entered: "246810", Resend: "/register/phone/resend", ResendToken: "token", Address: "+4915112345678"},
+	"verify_long":       pages.Verify{Kind: pages.VerifyReset, Long: true, Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 20000, Back: "/reset"},
+	"login_signed_in":   pages.Login{Device: true, SignedIn: []pages.Account{rosa}, Stay: "/device?user_code=BCDF-GHJK", Action: "/login?user_code=BCDF-GHJK", FormToken: "token"},
+	"verify_phone_again": pages.Verify{Kind: pages.VerifyPhone, Entered: "246810", Action: "/register/phone/verify", FormToken: "token", Resend: "/register/phone/resend", ResendToken: "token", Address: "+4915112345678", Wait: 1,
 		Problems: []pages.Problem{{Field: "name", Text: texts.Of("wrong.name_missing")}}},
 	"verify_reset": pages.Verify{Kind: pages.VerifyReset, Client: "Atlas", Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/reset"},
 	"verify_reset_again": pages.Verify{Kind: pages.VerifyReset, Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 20000, Back: "/reset",
@@ -457,6 +463,12 @@ func TestPagesInEveryLanguage(t *testing.T) {
 			got, err := p.Render(v.In(l))
 			if err != nil {
 				t.Fatalf("%s in %s: %v", name, l.Tag, err)
+			}
+			if *keep != "" {
+				path := filepath.Join(*keep, name+"."+l.Tag+".html")
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if !bytes.Contains(got, []byte(`<html lang="`+l.Tag+`" dir="`+l.Direction+`"`)) {
 				t.Errorf("%s in %s: got %.80s, want its language", name, l.Tag, got)

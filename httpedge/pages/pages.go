@@ -85,6 +85,17 @@ func (p Problems) At(field string) *Problem {
 	return nil
 }
 
+// General returns the problem with the form as a whole, if there is one. Others stand beside their
+// fields.
+func (p Problems) General() Problems {
+	for i := range p {
+		if p[i].Field == "" {
+			return p[i : i+1]
+		}
+	}
+	return nil
+}
+
 // Mark returns the attributes that tie a field's input to what is said about it: to its hints,
 // elements of the page, and, if it is wrong, to its problem. Names are the templates' own, never
 // from outside.
@@ -93,6 +104,9 @@ func (p Problems) Mark(field string, hints ...string) template.HTMLAttr {
 	if p.At(field) != nil {
 		hints = append(hints, field+"-wrong")
 		invalid = ` aria-invalid="true"`
+		if p[0].Field == field && p.General() == nil { // the first one to mend has the focus
+			invalid += " autofocus"
+		}
 	}
 	if len(hints) == 0 {
 		return ""

@@ -6,6 +6,9 @@ import "gatehouse/actors/texts"
 // owner of the account to request a code instead.
 type Login struct {
 	Client    string     // name of the client that asked for it; "" = none did
+	Device    bool       // a device is connected next
+	SignedIn  []Account  // the account that the browser is signed in to; nil = none
+	Stay      string     // path and query to go on with that
 	Action    string     // path and query that the form is sent to
 	FormToken string     // anti-forgery token
 	Email     string     // as it was entered
@@ -101,15 +104,18 @@ const (
 	VerifyPhoneProof  // the same, sent to the phone number
 )
 
-// Verify is the page that asks for the code that was sent to an address. Its fields are code, name
-// (VerifyPhone) and password (VerifyReset).
+// Verify is the page that asks for the code that was sent to an address. Its fields are code, password
+// (VerifyReset), and name after the right code of a new number (VerifyPhone).
 type Verify struct {
-	Kind        VerifyKind
-	Client      string
-	Action      string
-	FormToken   string
-	Address     string     // where the code was sent
-	Name        string     // as it was entered
+	Kind      VerifyKind
+	Client    string
+	Action    string
+	FormToken string
+	Address   string // where the code was sent
+	Name      string // as it was entered
+	// Entered is the right code of a new phone number: the page asks for the name then.
+	Entered     string
+	Long        bool       // a long code was sent
 	Resend      string     // path and query that the form for a new code is sent to
 	ResendToken string     // its anti-forgery token
 	Wait        int        // seconds until a new code may be sent; 0 = now
@@ -131,7 +137,7 @@ func (p Verify) ToPhone() bool {
 func (p Verify) Proves() bool { return p.Kind == VerifyEmailProof || p.Kind == VerifyPhoneProof }
 
 // AsksName reports whether the page has the field name.
-func (p Verify) AsksName() bool { return p.Kind == VerifyPhone }
+func (p Verify) AsksName() bool { return p.Entered != "" }
 
 // AsksPassword reports whether the page has the field password.
 func (p Verify) AsksPassword() bool { return p.Kind == VerifyReset }

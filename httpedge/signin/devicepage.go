@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -43,7 +44,7 @@ func (s *service) device(v *visit.Visit) {
 	v.By(who.User.ID)
 	switch {
 	case !v.HTTP.IsPost():
-		s.showUserCode(v, who, fasthttp.StatusOK, userCode)
+		s.showUserCode(v, who, fasthttp.StatusOK, cmp.Or(userCode, v.Shown("user_code")))
 	case v.Field("decision") != "":
 		s.decideDevice(v, who)
 	case !v.CheckForm(userCodeForm(v, who)):

@@ -9,6 +9,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
 	"gatehouse/actors/texts"
+	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -16,7 +17,7 @@ import (
 // login shows and handles the form with email address and password.
 func (s *service) login(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
-		s.showLogin(v, fasthttp.StatusOK)
+		s.greet(v)
 		return
 	}
 	if !v.CheckForm(v.Bind("login")) {
@@ -64,6 +65,8 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 		s.GoToFactor(v, factor.Token)
 	case needsCode(err):
 		s.offerCode(v, status)
+	case errors.Is(err, people.ErrDisabled):
+		s.showDisabled(v, err)
 	case status != 0:
 		s.showLogin(v, status, problems...)
 	default:
@@ -104,6 +107,31 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 	visit.Redirect(v.HTTP, s.afterPassword(v, user, next))
 }
 
+// greet shows the form, and who is signed in already.
+func (s *service) greet(v *visit.Visit) {
+	visitors, err := s.Visitors(v)
+	if err != nil {
+		s.WriteFailure(v.HTTP, "read sessions", err)
+		return
+	}
+	p := s.loginPage(v)
+	if len(visitors) > 0 {
+		p.SignedIn, p.Stay = visit.AccountsOf(visitors[:1]), v.Home()
+		if v.Pending != nil {
+			p.Stay = v.Path(pages.PathAccounts)
+		}
+	}
+	s.Show(v, fasthttp.StatusOK, p)
+}
+
+// showDisabled says that the account is disabled, to somebody who knows its password or code.
+func (s *service) showDisabled(v *visit.Visit, err error) {
+	problem := endpoint.ProblemOf(err)
+	s.WriteMessage(v.HTTP, problem.Status,
+		pages.Message{Title: texts.Of("login.disabled"), Text: visit.TextOf(err),
+			Advice: texts.Of("login.ask_operator")})
+}
+
 // showLogin shows the form, with the address that was entered.
 func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Problem) {
 	p := s.loginPage(v)
@@ -114,7 +142,7 @@ func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Proble
 // loginPage returns the form, with the address that was entered.
 func (s *service) loginPage(v *visit.Visit) pages.Login {
 	p := pages.Login{
-		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
+		Client: v.ClientName(), Device: v.Device != "", Action: v.Path(pages.PathLogin),
 		FormToken: v.Bind("login").NewFormToken(v.Now),
 		Email:     hinted(v, "email", isEmail), Notice: confirmed(v), Passkey: s.passkeyForm(v),
 		Register: s.registerPath(v),
@@ -136,7 +164,7 @@ func (s *service) loginPage(v *visit.Visit) pages.Login {
 // hinted returns what was entered in a field, or the request's login_hint if it fits there and the
 // page is shown for the first time.
 func hinted(v *visit.Visit, field string, fits func(string) bool) string {
-	if v.HTTP.IsPost() || v.Pending == nil {
+	if v.HTTP.IsPost() || v.Pending == nil || v.Form != nil {
 		return v.Shown(field)
 	}
 	hint := v.Pending.Request.LoginHint

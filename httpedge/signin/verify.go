@@ -62,6 +62,14 @@ func (s *service) resume(v *visit.Visit) bool {
 	return true
 }
 
+// noticeRecovery leads to the account with a notice, if it is the account that the visit leads to.
+func (s *service) noticeRecovery(v *visit.Visit) {
+	if to := v.Home(); string(v.HTTP.Response.Header.Peek(fasthttp.HeaderLocation)) == to &&
+		v.Pending == nil && to == pages.PathMe {
+		visit.Redirect(v.HTTP, v.WithNotice(to, visit.NoticeRecovered))
+	}
+}
+
 func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	c *account.Challenge) {
 	in, err := f.confirm(v, token, code, s.Browser(v, c.Address))
@@ -88,6 +96,9 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	case err == nil:
 		s.DropCode(v.HTTP)
 		s.finishSignIn(v, in)
+		if f.Purpose == account.ForReset || f.Purpose == account.ForResetProof {
+			s.noticeRecovery(v)
+		}
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
@@ -104,10 +115,7 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 		s.refuseRegistration(v)
 	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
-		problem := endpoint.ProblemOf(err)
-		s.WriteMessage(v.HTTP, problem.Status,
-			pages.Message{Title: texts.Of("login.disabled"), Text: visit.TextOf(err),
-				Advice: texts.Of("login.ask_operator")})
+		s.showDisabled(v, err)
 	default:
 		s.RefuseCode(v, &f.CodeFlow, token, c, err)
 	}

@@ -38,6 +38,7 @@ type cookieNames struct {
 	with    string // token of a connection that waits until the person has signed in
 	// language is the tag of the language that the person has chosen
 	language string
+	again    string // a form that has to be sent again, sealed
 	secure   bool
 }
 
@@ -50,7 +51,8 @@ func newCookieNames(issuer string) cookieNames {
 		secret: prefix + "gatehouse-form",
 		flash:  prefix + "gatehouse-flash",
 		code:   prefix + "gatehouse-code", factor: prefix + "gatehouse-factor", with: prefix + "gatehouse-with",
-		trusted: prefix + "gatehouse-trusted", language: prefix + "gatehouse-language", secure: secure}
+		trusted: prefix + "gatehouse-trusted", language: prefix + "gatehouse-language",
+		again: prefix + "gatehouse-again", secure: secure}
 }
 
 // read returns at most limit values of a cookie. They share no memory with the request.
@@ -223,7 +225,8 @@ func (s *Site) markOf(ctx *fasthttp.RequestCtx, cookie, address string) string {
 // Browser returns the browser, which may be known to the account with that address or number.
 func (s *Site) Browser(v *Visit, address string) people.Browser {
 	return people.Browser{Caller: s.Caller(v), Known: s.KnownMark(v.HTTP, address),
-		Device: DeviceOf(string(v.HTTP.UserAgent())), App: v.ClientID(),
+		Device: DeviceOf(string(v.HTTP.UserAgent())), App: v.ClientID(), AppName: v.ClientName(),
+		Place:  s.PlaceOf(s.Caller(v)),
 		Second: s.SecondStep(v, address)}
 }
 

@@ -71,18 +71,17 @@ func Redirect(ctx *fasthttp.RequestCtx, location string) {
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, location)
 }
 
-// page is a page of package pages.
-type page interface {
-	Render(v *pages.View) ([]byte, error)
-}
-
 // Show responds with a page of the flow. When rendering fails, it redirects to the client with an
 // error.
-func (s *Site) Show(v *Visit, status int, p page) {
+func (s *Site) Show(v *Visit, status int, p pages.Page) {
 	if v.Pending == nil {
 		s.WritePage(v.HTTP, status, p)
 		return
 	}
+	if s.again(v.HTTP, status, p) {
+		return
+	}
+	status, p = asSent(v.HTTP, status, p)
 	body, err := p.Render(s.viewOf(v.HTTP))
 	if err != nil {
 		s.RefuseFailure(v, "write a page", err)
@@ -92,12 +91,17 @@ func (s *Site) Show(v *Visit, status int, p page) {
 }
 
 // WritePage responds with a page whose forms do not lead to a client.
-func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
+func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p pages.Page) {
 	s.WritePageTo(ctx, status, p, "")
 }
 
 // WritePageTo responds with a page whose forms may lead to a client's redirect URI.
-func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
+func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p pages.Page,
+	redirectURI string) {
+	if s.again(ctx, status, p) {
+		return
+	}
+	status, p = asSent(ctx, status, p)
 	body, err := p.Render(s.viewOf(ctx))
 	if err != nil {
 		s.failures.Log("write a page", err, endpoint.Attributes(ctx)...)
@@ -113,7 +117,7 @@ func (s *Site) sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redir
 
 // scriptsOf returns what lets the own script of a page run, after the source of the script of all
 // pages; "" = it has none.
-func scriptsOf(p page) string {
+func scriptsOf(p pages.Page) string {
 	if scripted, ok := p.(interface{ Scripted() bool }); ok && scripted.Scripted() {
 		return " " + pages.PasskeySource + "; connect-src 'self'"
 	}

@@ -86,11 +86,11 @@ type Visit struct {
 	HTTP    *fasthttp.RequestCtx
 	Ctx     context.Context // ends at pageDeadline; has the source of events (package audit)
 	Now     time.Time
-	Pending *Pending // nil = no client sent the browser
-	Device  string   // query that leads on to the page for devices; "" = the visit is not for it
-	Chosen  int64    // the user that continues the pending request; 0 = not chosen
-	Secret  string   // of the browser
-	Form    []oauth.Parameter
+	Pending *Pending          // nil = no client sent the browser
+	Device  string            // query that leads on to the page for devices; "" = the visit is not for it
+	Chosen  int64             // the user that continues the pending request; 0 = not chosen
+	Secret  string            // of the browser
+	Form    []oauth.Parameter // also of a page that is shown again, without secrets
 
 	keys func() []oauth.Key // of Site
 }
@@ -107,6 +107,13 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 				RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: s.caller(ctx),
 				Browser: DeviceOf(string(ctx.UserAgent())), Language: s.viewOf(ctx).Language().Tag,
 			}),
+		}
+		if !ctx.IsPost() {
+			v.Form = s.openRetry(ctx, v.Now)
+		} else { // which may cause a message
+			source := audit.SourceOf(v.Ctx)
+			source.Place = s.PlaceOf(source.Caller)
+			v.Ctx = audit.WithSource(v.Ctx, source)
 		}
 		if !ctx.IsPost() || s.readPage(v) && !s.choseLanguage(v) {
 			handle(v)
