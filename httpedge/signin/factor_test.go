@@ -116,7 +116,7 @@ func TestNoSessionBeforeSecondFactor(t *testing.T) {
 	fields.Set("code", codes[1])
 	again.Once("POST", "/login/factor"+q, fields, "Cookie",
 		"gatehouse-factor="+jar["gatehouse-factor"]+"; gatehouse-form="+jar["gatehouse-form"]).
-		Shows(t, 422, "/login/factor") // the sign-in has ended: its session is not given again
+		Shows(t, 303, "/login/factor") // the sign-in has ended: its session is not given again
 }
 
 func TestTrustedBrowserStepsUp(t *testing.T) {

@@ -110,7 +110,9 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 			pages.Message{Title: texts.Of("login.with_password"), Text: visit.TextOf(err),
 				Advice: texts.Of("login.password_advice"),
 				Link:   v.Path(pages.PathLogin), LinkText: texts.Of("login.with_password")})
-	case errors.Is(err, people.ErrNoRegistration), errors.Is(err, people.ErrNoAccount):
+	case errors.Is(err, people.ErrNoRegistration),
+		errors.Is(err, people.ErrNoAccount) && f.Purpose != account.ForReset &&
+			f.Purpose != account.ForResetProof:
 		s.DropCode(v.HTTP)
 		s.refuseRegistration(v)
 	case errors.Is(err, people.ErrDisabled):
