@@ -42,7 +42,7 @@ type applyCommand struct {
 
 // Help is shown by gatehouse apply --help.
 func (*applyCommand) Help() string {
-	return "Makes the clients and resources of a server those of the files, and prints what differs. " +
+	return "Makes the clients, resources and providers of a server those of the files, and prints what differs. " +
 		"Repeated, it changes nothing. An object that cannot be applied stays as it is; the others " +
 		"are applied, and the command exits with 1. docs/ascode.md has all keys.\n\n" +
 		"Example:\n\n    gatehouse apply --schema\n" +
@@ -97,9 +97,14 @@ func (a *apply) run(sets []*ascode.Set) error {
 	if err != nil {
 		return err
 	}
-	a.known = map[string]map[string]ascode.Record{ascode.Client: clients, ascode.Resource: resources}
+	providers, err := a.records(pathProviders, "providers", "id")
+	if err != nil {
+		return err
+	}
+	a.known = map[string]map[string]ascode.Record{ascode.Client: clients, ascode.Resource: resources,
+		ascode.Provider: providers}
 	named, described := map[string]bool{}, map[string]bool{}
-	for _, kind := range []string{ascode.Resource, ascode.Client} {
+	for _, kind := range []string{ascode.Resource, ascode.Provider, ascode.Client} {
 		for _, s := range sets {
 			named[s.Name] = true
 			for _, o := range s.Objects {
@@ -177,8 +182,11 @@ func (a *apply) put(o *ascode.Object, action string, details []string) error {
 }
 
 func putPath(o *ascode.Object) string {
-	if o.Kind == ascode.Client {
+	switch o.Kind {
+	case ascode.Client:
 		return itemPath(pathClients, o.ID)
+	case ascode.Provider:
+		return itemPath(pathProviders, o.ID)
 	}
 	return pathResources
 }
@@ -220,7 +228,7 @@ func (a *apply) report(c applied) {
 
 // pruneSets deletes the objects of the named sets that are not described.
 func (a *apply) pruneSets(named, described map[string]bool) error {
-	for _, kind := range []string{ascode.Client, ascode.Resource} {
+	for _, kind := range []string{ascode.Client, ascode.Provider, ascode.Resource} {
 		for _, id := range slices.Sorted(maps.Keys(a.known[kind])) {
 			record := a.known[kind][id]
 			if !named[record.Text("set")] || described[kind+" "+id] || record["declared"] == true {
@@ -231,7 +239,10 @@ func (a *apply) pruneSets(named, described map[string]bool) error {
 				continue
 			}
 			path := itemPath(pathClients, id)
-			if kind == ascode.Resource {
+			switch kind {
+			case ascode.Provider:
+				path = itemPath(pathProviders, id)
+			case ascode.Resource:
 				path = pathResources + "/" + fmt.Sprint(record["number"])
 			}
 			if !a.dry {
@@ -286,7 +297,8 @@ type exportCommand struct{ remoteFlags }
 
 // Help is shown by gatehouse export --help.
 func (*exportCommand) Help() string {
-	return "Prints the clients and resources as files for gatehouse apply. Secrets of clients are hashes. " +
+	return "Prints the clients, resources and providers as files for gatehouse apply. Secrets of clients are hashes, " +
+		"and those of providers names of files that you fill. " +
 		"Clients that registered themselves are left out.\n\n" +
 		"Example:\n\n    gatehouse export --demo ./gatehouse-demo"
 }
@@ -298,7 +310,8 @@ func (c *exportCommand) Run(p *program) error {
 		return err
 	}
 	lists := map[string][]ascode.Record{}
-	for list, path := range map[string]string{"clients": pathClients, "resources": pathResources} {
+	for list, path := range map[string]string{"clients": pathClients, "resources": pathResources,
+		"providers": pathProviders} {
 		err := r.pages(path, list, func(text json.RawMessage) error {
 			var record ascode.Record
 			if err := json.Unmarshal(text, &record); err != nil {
@@ -320,7 +333,7 @@ func (c *exportCommand) Run(p *program) error {
 		}
 		return printJSON(p.stdout, text)
 	}
-	text, err := ascode.Write(lists["resources"], lists["clients"])
+	text, err := ascode.Write(lists["resources"], lists["providers"], lists["clients"])
 	if err != nil {
 		return err
 	}

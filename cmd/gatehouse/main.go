@@ -42,8 +42,9 @@ type commands struct {
 	Health   healthCommand   `cmd:"" group:"serve" help:"Ask a running server whether it is ready."`
 	Client   clientCommand   `cmd:"" group:"apps" set:"id=The client_id." help:"Manage client applications."`
 	Resource resourceCommand `cmd:"" group:"apps" help:"Manage APIs that take access tokens of this service."`
-	Apply    applyCommand    `cmd:"" group:"apps" help:"Make clients and resources those that files describe."`
-	Export   exportCommand   `cmd:"" group:"apps" help:"Print clients and resources as such files."`
+	Provider providerCommand `cmd:"" group:"apps" help:"Manage other providers with which people sign in."`
+	Apply    applyCommand    `cmd:"" group:"apps" help:"Make clients, resources and providers those that files describe."`
+	Export   exportCommand   `cmd:"" group:"apps" help:"Print clients, resources and providers as such files."`
 	Secret   secretCommand   `cmd:"" group:"apps" help:"Make a client secret for such files."`
 	User     userCommand     `cmd:"" group:"apps" set:"id=The user's id, a number." help:"Manage users."`
 	Audit    auditCommand    `cmd:"" group:"apps" help:"Print the audit trail: who did what."`

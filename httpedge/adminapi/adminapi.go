@@ -28,6 +28,7 @@ const (
 	pathAdminKeys      = "/admin/v1/keys"
 	pathAdminAudit     = "/admin/v1/audit"
 	pathAdminResources = "/admin/v1/resources"
+	pathAdminProviders = "/admin/v1/providers"
 )
 
 const (
@@ -105,6 +106,9 @@ func Endpoints(
 			put: putResource}),
 		row(pathAdminResources+"/{number}", map[string]adminHandler{get: showResource,
 			remove: deleteResource}),
+		row(pathAdminProviders, map[string]adminHandler{get: listProviders}),
+		row(pathAdminProviders+"/{id}", map[string]adminHandler{get: showProvider, put: putProvider,
+			remove: deleteProvider}),
 		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
 		row(pathAdminKeys+"/rotate", map[string]adminHandler{post: rotateKeys}),
 		row(pathAdminAudit, map[string]adminHandler{get: listEvents}),

@@ -5,7 +5,8 @@ import "encoding/json"
 // Key is a key of the files. Its value goes to the admin API as it is, but for secrets.
 type Key struct {
 	Name string
-	Type string // as in JSON Schema, or "strings", "secrets", "clients", "resources", "scopes"
+	Type string // as in JSON Schema, or "strings", "secrets", "clients", "resources", "providers",
+	// "scopes", "secretfile", "secretenv"
 	Help string
 	Enum []string
 }
@@ -15,6 +16,7 @@ var SetKeys = []Key{
 	{"set", "string", "Name of the set that the objects belong to (default: default). --prune and --declare compare with it.", nil},
 	{"revision", "integer", "Number of this state, for --declare: a server does not go back to a lower one (default: 0).", nil},
 	{"resources", "resources", "APIs that take access tokens of this service.", nil},
+	{"providers", "providers", "Other providers with which people sign in.", nil},
 	{"clients", "clients", "Client applications.", nil},
 }
 
@@ -24,6 +26,30 @@ var ResourceKeys = []Key{
 	{"scopes", "scopes", "Scopes that only this resource has: a list, or a mapping of each to what people read of it.", nil},
 	{"name", "string", "What people read in place of the URI.", nil},
 }
+
+// ProviderKeys are the keys of a provider.
+var ProviderKeys = []Key{
+	{"id", "string", "Its id in URLs: 1 to 40 letters in lower case, digits and hyphens. Required.", nil},
+	{"kind", "string", "Its protocol. Required.", []string{"oidc", "github"}},
+	{"issuer", "string", "Issuer, as the provider itself says it. Of GitHub its address (default: https://github.com).", nil},
+	{"client_id", "string", "Id of this service there. Required.", nil},
+	{clientSecretFile, "secretfile", "File with the secret of this service there: a PATH beside this file, or the NAME of a systemd credential. Without a secret the one before stays.", nil},
+	{clientSecretEnv, "secretenv", "Variable with that secret, in place of a file.", nil},
+	{"scopes", "strings", "Scopes that it is asked for (default: openid, email and profile; of GitHub read:user and user:email, with groups read:org too).", nil},
+	{"label", "string", "What people read on its button (default: the name of a well-known one, or its id).", nil},
+	{"icon", "string", "Picture on its button (default: that of the issuer).", []string{"google", "microsoft", "github", "gitlab", "none"}},
+	{"allowed_domains", "strings", "Domains of the addresses of those who may sign in with it (default: all).", nil},
+	{"create_accounts", "boolean", "It makes accounts for people who have none.", nil},
+	{"trust_email", "boolean", "An address that it says it has verified counts as verified.", nil},
+	{"groups", "object", "Groups here, by the names of groups there. Others do not count.", nil},
+	{"disabled", "boolean", "Nobody signs in with it.", nil},
+}
+
+// The keys of a provider's secret.
+const (
+	clientSecretFile = "client_secret_file"
+	clientSecretEnv  = "client_secret_env"
+)
 
 // ClientKeys are the keys of a client.
 var ClientKeys = []Key{
@@ -58,7 +84,7 @@ var ClientKeys = []Key{
 func Schema() []byte {
 	set := object(SetKeys)
 	set["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	set["title"] = "Clients and resources of gatehouse"
+	set["title"] = "Clients, resources and providers of gatehouse"
 	text, err := json.MarshalIndent(set, "", "  ")
 	if err != nil {
 		panic(err) // it has strings only
@@ -95,6 +121,10 @@ func (k Key) schema() schema {
 			{"type": "object", "additionalProperties": schema{"type": "string"}}}}
 	case "clients":
 		return list(object(ClientKeys, "client_id", "name"))
+	case "providers":
+		return list(object(ProviderKeys, "id", "kind", "client_id"))
+	case "secretfile", "secretenv":
+		return schema{"type": "string"}
 	case "resources":
 		return list(object(ResourceKeys, "uri"))
 	case "secrets":

@@ -11,10 +11,10 @@ import (
 
 // Write returns a document for each set of the records, as Read reads them. Values that a new object
 // has anyway are left out.
-func Write(resources, clients []Record) ([]byte, error) {
+func Write(resources, providers, clients []Record) ([]byte, error) {
 	setOf := func(r Record) string { return cmp.Or(r.Text("set"), defaultSet) }
 	var names []string
-	for _, r := range slices.Concat(resources, clients) {
+	for _, r := range slices.Concat(resources, providers, clients) {
 		names = append(names, setOf(r))
 	}
 	slices.Sort(names)
@@ -28,7 +28,7 @@ func Write(resources, clients []Record) ([]byte, error) {
 			key     string
 			records []Record
 			keys    []Key
-		}{{"resources", resources, ResourceKeys}, {"clients", clients, ClientKeys}} {
+		}{{"resources", resources, ResourceKeys}, {"providers", providers, ProviderKeys}, {"clients", clients, ClientKeys}} {
 			list := &yaml.Node{Kind: yaml.SequenceNode}
 			for _, r := range of.records {
 				if setOf(r) == name {
@@ -52,6 +52,8 @@ func item(r Record, keys []Key) *yaml.Node {
 	for _, k := range keys {
 		value := r[k.Name]
 		switch {
+		case k.Type == "secretfile" && r.Text(secretSet) != "":
+			put(n, k.Name, r.Text("id")+".secret") // for the operator to fill
 		case k.Type == "secrets":
 			var hashes []map[string]string
 			list, _ := value.([]any)
@@ -70,7 +72,7 @@ func item(r Record, keys []Key) *yaml.Node {
 				put(described, scope, text)
 			}
 			n.Content = append(n.Content, scalar(k.Name), described)
-		case k.Name == "scopes" || k.Name == "grants" || !sameValue(value, nil):
+		case k.Name == "scopes" || k.Name == "grants" || k.Name == "kind" || !sameValue(value, nil):
 			put(n, k.Name, value)
 		}
 	}
