@@ -168,6 +168,9 @@ func New(config Config) (*Service, error) {
 		smsBudget: newSMSBudget(&config, metrics),
 		known:     knownBrowsers{keys: config.Keys},
 	}
+	if err := s.lookAtProviders(); err != nil {
+		config.Logger.Warn("the providers cannot be read", "error", err)
+	}
 	s.hasher.spent = metrics.hashSeconds
 	s.sender = newSender(config.Messenger, metrics, config.Logger, s.freeLongCode)
 	return s, nil

@@ -82,6 +82,15 @@ func (s *Service) providers(ctx context.Context) ([]*oauth.Provider, error) {
 	return all, nil
 }
 
+// lookAtProviders has each provider asked in the background, so that its button says whether it
+// responds.
+func (s *Service) lookAtProviders() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := s.ProviderChoices(ctx)
+	return err
+}
+
 // signsInWith reports whether people can sign in with the provider of a connection.
 func (s *Service) signsInWith(w account.Way) bool {
 	known := s.providersRead.Load()
@@ -166,7 +175,7 @@ func (s *Service) BeginWith(ctx context.Context, w With, now time.Time) (url str
 	state := account.NewSecret()
 	challenge := sha256.Sum256([]byte(derived(w.Secret, "verifier", state)))
 	url, err = s.config.ProviderClient.AuthorizationURL(ctx, p, oauth.ProviderRequest{
-		RedirectURI: s.redirectURI(p.ID), State: state, Nonce: derived(w.Secret, "nonce", state),
+		RedirectURI: s.ProviderRedirectURI(p.ID), State: state, Nonce: derived(w.Secret, "nonce", state),
 		Challenge: base64.RawURLEncoding.EncodeToString(challenge[:]),
 		Again:     w.Again || w.Purpose == WithProof, LoginHint: w.LoginHint,
 		Network: ratelimit.SitePrefix(w.Caller),
@@ -188,7 +197,8 @@ func (s *Service) logProvider(p *oauth.Provider, err error) {
 	s.config.Logger.Warn("a sign-in with a provider failed", "provider", p.ID, "error", err)
 }
 
-func (s *Service) redirectURI(id string) string {
+// ProviderRedirectURI returns the redirect URI to register at the provider with that ID.
+func (s *Service) ProviderRedirectURI(id string) string {
 	return s.config.Issuer + PathWith + id + PathCallback
 }
 
@@ -264,7 +274,7 @@ func (s *Service) FinishWith(
 		return nil, err
 	}
 	who, err := s.config.ProviderClient.Identity(ctx, p, oauth.ProviderResponse{
-		RedirectURI: s.redirectURI(p.ID), Code: r.Code, Issuer: r.Issuer,
+		RedirectURI: s.ProviderRedirectURI(p.ID), Code: r.Code, Issuer: r.Issuer,
 		Nonce:    derived(r.Secret, "nonce", r.State),
 		Verifier: derived(r.Secret, "verifier", r.State), Network: ratelimit.SitePrefix(r.By.Caller),
 	})

@@ -43,7 +43,7 @@ type applyCommand struct {
 
 // Help is shown by gatehouse apply --help.
 func (*applyCommand) Help() string {
-	return "Makes clients, resources, groups, attributes and claims of a server those of the files, and prints what differs. " +
+	return "Makes clients, resources, providers, groups, attributes and claims of a server those of the files, and prints what differs. " +
 		"Repeated, it changes nothing. An object that cannot be applied stays as it is; the others " +
 		"are applied, and the command exits with 1. docs/ascode.md has all keys.\n\n" +
 		"Example:\n\n    gatehouse apply --schema\n" +
@@ -291,7 +291,8 @@ type exportCommand struct{ remoteFlags }
 
 // Help is shown by gatehouse export --help.
 func (*exportCommand) Help() string {
-	return "Prints clients, resources, groups, attributes and claims as files for gatehouse apply. Secrets of clients are hashes. " +
+	return "Prints clients, resources, providers, groups, attributes and claims as files for gatehouse apply. Secrets of clients are hashes, and those of " +
+		"providers names of files that you fill. " +
 		"Clients that registered themselves are left out.\n\n" +
 		"Example:\n\n    gatehouse export --demo ./gatehouse-demo"
 }

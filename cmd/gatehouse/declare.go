@@ -43,7 +43,7 @@ func (p *program) declaredSets(dir string) (all []*oauth.DeclaredSet, err error)
 func (p *program) declare(ctx context.Context, s *stack.Stack, dir string) error {
 	sets, err := p.declaredSets(dir)
 	if err != nil {
-		return refuse("declare", dir, "must describe clients and resources: %v", err)
+		return refuse("declare", dir, "must describe clients, resources and providers: %v", err)
 	}
 	done, err := s.Tokens.Declare(ctx, sets)
 	var refused *oauth.DeclareError

@@ -31,6 +31,13 @@ func Describe(set *oauth.DeclaredSet, kind, id string, text []byte, now time.Tim
 			set.Claims = append(set.Claims, c)
 		}
 		return err
+	case "provider":
+		p, err := adminapi.DescribedProvider(text, id, now)
+		if err == nil {
+			p.Declared = true
+			set.Providers = append(set.Providers, p)
+		}
+		return err
 	case "resource":
 		r, err := adminapi.DescribedResource(text, now)
 		if err == nil {

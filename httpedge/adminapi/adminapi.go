@@ -34,6 +34,7 @@ const (
 	pathAdminClaims     = "/admin/v1/claims"
 
 	pathAdminInvitations = "/admin/v1/invitations"
+	pathAdminProviders   = "/admin/v1/providers"
 )
 
 const (
@@ -128,6 +129,9 @@ func Endpoints(
 			remove: deleteAttribute}),
 		row(pathAdminClaims, map[string]adminHandler{get: listClaims}),
 		row(pathAdminClaims+"/{name}", map[string]adminHandler{put: putClaim, remove: deleteClaim}),
+		row(pathAdminProviders, map[string]adminHandler{get: listProviders}),
+		row(pathAdminProviders+"/{id}", map[string]adminHandler{get: showProvider, put: putProvider,
+			remove: deleteProvider}),
 		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
 		row(pathAdminKeys+"/rotate", map[string]adminHandler{post: rotateKeys}),
 		row(pathAdminAudit, map[string]adminHandler{get: listEvents}),

@@ -33,6 +33,9 @@ type personalData struct {
 type wayData struct {
 	Kind  account.Way `json:"kind"`
 	Since time.Time   `json:"since"`
+	// Issuer and Account are of a connection: the provider, and the account there.
+	Issuer  string `json:"issuer,omitempty"`
+	Account string `json:"account,omitempty"`
 }
 
 // appData is an app that may use the account.
@@ -107,7 +110,13 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 		if since.IsZero() {
 			since = u.Created
 		}
-		d.WaysIn = append(d.WaysIn, wayData{way, since.UTC()})
+		data := wayData{Kind: way, Since: since.UTC()}
+		for i := range u.Credentials.Connections {
+			if c := &u.Credentials.Connections[i]; c.Way() == way {
+				data.Kind, data.Issuer, data.Account = "connection", c.Issuer, c.Name
+			}
+		}
+		d.WaysIn = append(d.WaysIn, data)
 	}
 	if err := s.addApps(p, d); err != nil {
 		return nil, err

@@ -478,8 +478,10 @@ func TestLyingProvider(t *testing.T) {
 	t.Run("replayed state", func(t *testing.T) {
 		b := st.NewBrowser(t)
 		back := leave(t, b, b.Get("/login"))
+		before := b.Cookies()["gatehouse-form"] // a sign-in renews it
 		b.Get(back).Shows(t, 200, "/me")
 		b.Get("/logout")
+		b.Client.Jar.SetCookies(nil, []*http.Cookie{{Name: "gatehouse-form", Value: before}})
 		up.set(func(u *upstream) { u.code = url.Values{} })
 		again := b.Get(back)
 		again.Shows(t, 410, "/login/with/acme/callback")
@@ -647,4 +649,88 @@ func TestConnectionIsWayIn(t *testing.T) {
 	p.Shows(t, 422, "/me/connections")
 	p.Says(t, "This is the only way to sign in")
 	b.Get("/me/delete").Shows(t, 200, "/me/delete")
+}
+
+// gitHub answers as https://docs.github.com/en/rest documents it, for a GitHub Enterprise Server.
+type gitHub struct {
+	*httptest.Server
+	user, emails, orgs string
+	status             int // of the REST API; 0 = 200
+}
+
+func newGitHub(t *testing.T) *gitHub {
+	t.Helper()
+	g := &gitHub{
+		user: `{"login":"octocat","id":583231,"node_id":"MDQ6VXNlcjU4MzIzMQ==","type":"User","name":"The Octocat","email":null}`,
+		emails: `[{"email":"old@example.com","verified":true,"primary":false,"visibility":null},
+{"email":"ada@example.com","verified":true,"primary":true,"visibility":"private"}]`,
+		orgs: `[{"login":"example-org","id":1},{"login":"other","id":2}]`,
+	}
+	var challenge, redirect string
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api := map[string]*string{"/api/v3/user": &g.user, "/api/v3/user/emails": &g.emails,
+			"/api/v3/user/orgs": &g.orgs}[r.URL.Path]
+		switch {
+		case r.URL.Path == "/login/oauth/authorize":
+			q := r.URL.Query()
+			challenge, redirect = q.Get("code_challenge"), q.Get("redirect_uri")
+			http.Redirect(w, r, redirect+"?code=c0de&state="+q.Get("state"), http.StatusFound)
+		case r.URL.Path == "/login/oauth/access_token":
+			sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+			if r.FormValue("client_id") != "Iv1.gate" || r.FormValue("client_secret") != "s3cret" ||
+				r.FormValue("code") != "c0de" || r.FormValue("redirect_uri") != redirect ||
+				base64.RawURLEncoding.EncodeToString(sum[:]) != challenge {
+				// GitHub responds to errors with 200
+				w.Header().Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+				fmt.Fprint(w, "error=bad_verification_code&error_description=The+code+is+incorrect.")
+				return
+			}
+			w.Header().Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+			fmt.Fprint(w, "access_token=gho_16C7e42F292c6912E7710c838347Ae178B4a&scope=read%3Auser%2Cuser%3Aemail&token_type=bearer")
+		case api != nil && r.Header.Get("Authorization") == "Bearer gho_16C7e42F292c6912E7710c838347Ae178B4a":
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			if g.status != 0 {
+				w.WriteHeader(g.status)
+			}
+			fmt.Fprint(w, *api)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(g.Close)
+	return g
+}
+
+// TestContinueWithGitHub signs in by an emulator of GitHub's documented responses.
+func TestContinueWithGitHub(t *testing.T) {
+	st := stacktest.NewReachable(t)
+	g := newGitHub(t)
+	p := &oauth.Provider{ID: "github", Kind: oauth.GitHubProvider, Issuer: g.URL,
+		ClientID: "Iv1.gate", Secret: "s3cret", CreateAccounts: true, TrustEmail: true,
+		Groups: map[string]string{"example-org": "staff"}}
+	if _, _, err := st.Tokens.PutProvider(t.Context(), p, false, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	b := st.NewBrowser(t)
+	page := b.Get("/login")
+	page.Says(t, "Continue with <bdi>GitHub</bdi>", "<svg")
+	comeBack(t, b, page).Shows(t, 200, "/me")
+	u, err := st.Store.UserByConnection(t.Context(), g.URL, "583231")
+	if err != nil || u.Email != ada || u.Name != "The Octocat" ||
+		u.Credentials.Connections[0].Name != "octocat" ||
+		!slices.Equal(u.Credentials.Connections[0].Groups, []string{"staff"}) {
+		t.Fatalf("got %+v and error %v, want the account", u, err)
+	}
+	g.user = strings.Replace(g.user, "octocat", "renamed", 1) // login may be given to somebody else
+	b = st.NewBrowser(t)
+	comeBack(t, b, b.Get("/login")).Shows(t, 200, "/me")
+	g.user = strings.Replace(g.user, "583231", "583232", 1)
+	b = st.NewBrowser(t)
+	comeBack(t, b, b.Get("/login")).Shows(t, 200, "/login") // has the address, and is somebody else
+	g.emails = strings.ReplaceAll(g.emails, `"verified":true,"primary":true`, `"verified":false,"primary":true`)
+	b = st.NewBrowser(t)
+	comeBack(t, b, b.Get("/login")).Shows(t, 200, "/register/connect")
+	g.user = `{"message":"Bad credentials"}`
+	b = st.NewBrowser(t)
+	comeBack(t, b, b.Get("/login")).Shows(t, 422, "/login/with/github/callback")
 }

@@ -32,6 +32,7 @@ const (
 	maxWaiting = 64               // calls to one provider that wait
 	ofNetwork  = 4                // of them, those of one network
 	stale      = 15 * time.Second // until it is asked again whether it is back
+	current    = time.Minute      // until it is asked again whether it is still there
 )
 
 // Config is what a Client is made of. Fields are optional unless they say otherwise.
@@ -118,6 +119,9 @@ func (c *Client) of(p *oauth.Provider) *provider {
 		known = &provider{turns: fair.NewTurns(atOnce,
 			fair.Class{Waiting: maxWaiting, Own: ofNetwork, AtOnce: ofNetwork})}
 		c.providers[key] = known
+		for _, outcome := range []string{"done", "refused", "away", "busy"} {
+			c.total.WithLabelValues(p.ID, outcome)
+		}
 	}
 	return known
 }
@@ -277,7 +281,8 @@ func (c *Client) IsAway(p *oauth.Provider) bool {
 	known := c.of(p)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	due := known.asked.IsZero() || known.away && time.Since(known.asked) >= stale
+	age := time.Since(known.asked)
+	due := known.asked.IsZero() || known.away && age >= stale || age >= current
 	if due && !known.probing {
 		c.mu.Lock()
 		if !c.stopped {
@@ -302,7 +307,12 @@ func (c *Client) probe(p *oauth.Provider, known *provider) {
 			err = nil // it may let nobody read that
 		}
 	} else {
-		_, err = c.discover(ctx, p, known)
+		var found *discovered
+		if found, err = c.fetchDiscovery(ctx, p); err == nil {
+			known.mu.Lock()
+			known.found = found
+			known.mu.Unlock()
+		}
 	}
 	if c.lifetime.Err() == nil {
 		known.note(err)

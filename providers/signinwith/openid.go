@@ -74,7 +74,10 @@ func (c *Client) discover(
 		known.found = found
 		return found, nil
 	case errors.Is(err, oauth.ErrProviderAway) && before != nil:
-		return before, nil // its other endpoints may respond
+		kept := *before // its other endpoints may respond
+		kept.until = time.Now().Add(keyRetry)
+		known.found = &kept
+		return &kept, nil
 	}
 	return nil, err
 }

@@ -296,6 +296,10 @@ func TestRewrap(t *testing.T) {
 			}
 			old := open(t, config)
 			before, list := allKeys(t, old), listKeys(t, old)
+			p := &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider, Secret: "hunter2"}
+			if err := old.SaveProvider(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
 			if d.name == "PostgreSQL" {
 				if _, err := sqlstore.Rewrap(t.Context(), config,
 					next); !errors.Is(err, sqlstore.ErrKeyFile) {
@@ -315,6 +319,12 @@ func TestRewrap(t *testing.T) {
 			}
 			if got := allKeys(t, both); !slices.Equal(got, before) {
 				t.Errorf("keys with both files: got %v, want the same %v", got, before)
+			}
+			if all, err := both.Providers(t.Context()); err != nil || len(all) != 1 || all[0].Secret != "hunter2" {
+				t.Errorf("got %+v and error %v, want the provider's secret with the new file", all, err)
+			}
+			if _, err := old.Providers(t.Context()); !errors.Is(err, sqlstore.ErrKeyFile) {
+				t.Errorf("secrets with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)
 			}
 			if _, err := old.Keys(t.Context(), time.Now()); !errors.Is(err, sqlstore.ErrKeyFile) {
 				t.Errorf("keys with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)

@@ -39,6 +39,9 @@ func Differences(kind string, old, new Record) (lines []string) {
 			lines = append(lines, k.Name+": "+shown(before)+" -> "+shown(after))
 		}
 	}
+	if !sameValue(old[secretSet], new[secretSet]) {
+		lines = append(lines, "client_secret: another one")
+	}
 	if !sameValue(old[scopeTexts], new[scopeTexts]) {
 		lines = append(lines, "scopes: other texts")
 	}
@@ -47,6 +50,9 @@ func Differences(kind string, old, new Record) (lines []string) {
 
 // scopeTexts is the member of a resource with what people read of its scopes.
 const scopeTexts = "scope_texts"
+
+// secretSet is the member of a provider with the time of its secret, which nobody is shown.
+const secretSet = "client_secret_set_at"
 
 // sameValue reports whether two values of a member mean the same. A missing one is false, 0 and "".
 func sameValue(a, b any) bool {

@@ -9,7 +9,7 @@ import (
 // Key is a key of the files. Its value goes to the admin API as it is, but for secrets.
 type Key struct {
 	Name string
-	Type string // as in JSON Schema, or "strings", "secrets", "scopes", or the list of a Kind
+	Type string // as in JSON Schema, or "strings", "secrets", "scopes", "secretfile", "secretenv", or the list of a Kind
 	Help string
 	Enum []string
 }
@@ -22,6 +22,7 @@ var SetKeys = []Key{
 	{"attributes", "attributes", "Attributes that people may have.", nil},
 	{"claims", "claims", "Claims that are made of attributes.", nil},
 	{"resources", "resources", "APIs that take access tokens of this service.", nil},
+	{"providers", "providers", "Other providers with which people sign in.", nil},
 	{"clients", "clients", "Client applications.", nil},
 }
 
@@ -51,6 +52,30 @@ var ClaimKeys = []Key{
 	{"from", "string", "What it is made of: attributes. and the name of an attribute. Required.", nil},
 	{"scope", "string", "Scope that releases it: openid, profile, email, phone, address or groups (default: profile).", nil},
 }
+
+// ProviderKeys are the keys of a provider.
+var ProviderKeys = []Key{
+	{"id", "string", "Its id in URLs: 1 to 40 letters in lower case, digits and hyphens. Required.", nil},
+	{"kind", "string", "Its protocol. Required.", []string{"oidc", "github"}},
+	{"issuer", "string", "Issuer, as the provider itself says it. Of GitHub its address (default: https://github.com).", nil},
+	{"client_id", "string", "Id of this service there. Required.", nil},
+	{clientSecretFile, "secretfile", "File with the secret of this service there: a PATH beside this file, or the NAME of a systemd credential. Without a secret the one before stays.", nil},
+	{clientSecretEnv, "secretenv", "Variable with that secret, in place of a file.", nil},
+	{"scopes", "strings", "Scopes that it is asked for (default: openid, email and profile; of GitHub read:user and user:email, with groups read:org too).", nil},
+	{"label", "string", "What people read on its button (default: the name of a well-known one, or its id).", nil},
+	{"icon", "string", "Picture on its button (default: that of the issuer).", []string{"google", "microsoft", "github", "gitlab", "none"}},
+	{"allowed_domains", "strings", "Domains of the addresses of those who may sign in with it (default: all).", nil},
+	{"create_accounts", "boolean", "It makes accounts for people who have none.", nil},
+	{"trust_email", "boolean", "An address that it says it has verified counts as verified.", nil},
+	{"groups", "object", "Groups here, by the names of groups there. Others do not count.", nil},
+	{"disabled", "boolean", "Nobody signs in with it.", nil},
+}
+
+// The keys of a provider's secret.
+const (
+	clientSecretFile = "client_secret_file"
+	clientSecretEnv  = "client_secret_env"
+)
 
 // ClientKeys are the keys of a client.
 var ClientKeys = []Key{
@@ -98,6 +123,7 @@ var Kinds = []Kind{
 	{Attribute, "attributes", "name", AttributeKeys, []string{"name"}},
 	{Claim, "claims", "name", ClaimKeys, []string{"name", "from"}},
 	{Resource, "resources", "uri", ResourceKeys, []string{"uri"}},
+	{Provider, "providers", "id", ProviderKeys, []string{"id", "kind", "client_id"}},
 	{Client, "clients", "client_id", ClientKeys, []string{"client_id", "name"}},
 }
 
@@ -115,7 +141,7 @@ func KindOf(name string) Kind {
 func Schema() []byte {
 	set := object(SetKeys)
 	set["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	set["title"] = "Clients, resources and groups of gatehouse"
+	set["title"] = "Clients, resources, providers and groups of gatehouse"
 	text, err := json.MarshalIndent(set, "", "  ")
 	if err != nil {
 		panic(err) // it has strings only
@@ -155,6 +181,8 @@ func (k Key) schema() schema {
 	case "scopes":
 		return schema{"oneOf": []schema{list(schema{"type": "string"}),
 			{"type": "object", "additionalProperties": schema{"type": "string"}}}}
+	case "secretfile", "secretenv":
+		return schema{"type": "string"}
 	case "secrets":
 		var kinds []schema
 		for _, name := range secretKinds {

@@ -22,13 +22,14 @@ const (
 	Attribute = "attribute"
 	Claim     = "claim"
 	Resource  = "resource"
+	Provider  = "provider"
 	Client    = "client"
 )
 
 // Object is what a file describes, such as a client.
 type Object struct {
 	Kind  string
-	ID    string // client_id, uri or name
+	ID    string // client_id, uri, id or name
 	Set   string
 	Where string         // file and line
 	Body  map[string]any // of the PUT request of the admin API
@@ -205,6 +206,9 @@ func (r *reader) document(n *yaml.Node) error {
 					return r.at(item, "%s needs the key %s", article(of.Name), key)
 				}
 			}
+			if err := r.providerSecret(body, item); err != nil {
+				return err
+			}
 			if scopes, described := body["scopes"].(describedScopes); described {
 				body["scopes"], body[scopeTexts] = scopes.names, scopes.texts
 			}
@@ -236,6 +240,12 @@ func (r *reader) add(s *Set, o Object, n *yaml.Node) error {
 	if o.Kind != Resource {
 		delete(o.Body, KindOf(o.Kind).ID) // it is in the path
 	}
+	if o.Kind == Provider {
+		if !oauth.IsProviderID(o.ID) {
+			return r.at(n, "id: it must have 1 to 40 letters in lower case, digits and hyphens")
+		}
+		delete(o.Body, "id")
+	}
 	if other := r.where[o.Kind+" "+o.ID]; other != "" {
 		return r.at(n, "%s %s is described at %s as well", o.Kind, o.ID, other)
 	}
@@ -243,6 +253,45 @@ func (r *reader) add(s *Set, o Object, n *yaml.Node) error {
 	o.Body["set"] = s.Name
 	s.Objects = append(s.Objects, o)
 	return nil
+}
+
+// providerSecret puts the secret of a provider where the admin API takes it.
+func (r *reader) providerSecret(body map[string]any, n *yaml.Node) error {
+	for _, key := range []string{clientSecretFile, clientSecretEnv} {
+		secret, given := body[key]
+		if !given {
+			continue
+		}
+		if body["client_secret"] != nil {
+			return r.at(n, "a provider has only one of %s and %s", clientSecretFile, clientSecretEnv)
+		}
+		body["client_secret"] = secret
+		delete(body, key)
+	}
+	return nil
+}
+
+// secretOfProvider returns the secret that a file or a variable has.
+func (r *reader) secretOfProvider(k Key, n *yaml.Node) (secret string, err error) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		return "", r.at(n, "%s: it must be a text", k.Name)
+	}
+	found := true
+	if k.Type == "secretenv" {
+		secret, found = r.secrets.Env(n.Value)
+	} else {
+		secret, err = r.secrets.File(n.Value, filepath.Dir(r.file))
+	}
+	secret = strings.TrimSpace(secret)
+	switch {
+	case err != nil:
+		return "", r.at(n, "%s: file %s: %v", k.Name, n.Value, err)
+	case !found:
+		return "", r.at(n, "%s: the variable %s is not set", k.Name, n.Value)
+	case secret == "":
+		return "", r.at(n, "%s: %s is empty", k.Name, n.Value)
+	}
+	return secret, nil
 }
 
 // members returns the values of a mapping by key. of says what it describes.
@@ -309,6 +358,8 @@ func (r *reader) value(k Key, n *yaml.Node) (any, error) {
 			return nil, r.at(n, "%s: it must be a whole number", k.Name)
 		}
 		return number, nil
+	case "secretfile", "secretenv":
+		return r.secretOfProvider(k, n)
 	case "object":
 		var members map[string]any
 		if n.Kind != yaml.MappingNode || n.Decode(&members) != nil {

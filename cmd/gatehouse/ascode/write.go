@@ -50,6 +50,8 @@ func item(r Record, keys []Key) *yaml.Node {
 	for _, k := range keys {
 		value := r[k.Name]
 		switch {
+		case k.Type == "secretfile" && r.Text(secretSet) != "":
+			put(n, k.Name, r.Text("id")+".secret") // for the operator to fill
 		case k.Type == "secrets":
 			var hashes []map[string]string
 			list, _ := value.([]any)
@@ -68,7 +70,7 @@ func item(r Record, keys []Key) *yaml.Node {
 				put(described, scope, text)
 			}
 			n.Content = append(n.Content, scalar(k.Name), described)
-		case k.Name == "scopes" || k.Name == "grants" || !sameValue(value, nil):
+		case k.Name == "scopes" || k.Name == "grants" || k.Name == "kind" || !sameValue(value, nil):
 			put(n, k.Name, value)
 		}
 	}
