@@ -158,6 +158,11 @@ type FactorStore interface {
 	CountFactor(ctx context.Context, g FactorGuess) (FactorGuesses, error)
 	// FactorGuesses returns what counts at a time.
 	FactorGuesses(ctx context.Context, userID int64, at time.Time) (FactorGuesses, error)
+	// SealFactor seals the secret of an authenticator app for a file, under the key file of the Store.
+	SealFactor(secret []byte) []byte
+	// OpenFactor is the inverse of SealFactor, under any of its key files.
+	OpenFactor(sealed []byte) (secret []byte, ok bool)
+
 	// UndoFactor takes back what CountFactor has counted.
 	UndoFactor(ctx context.Context, g FactorGuess) error
 }

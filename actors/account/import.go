@@ -14,6 +14,9 @@ type ImportPart struct {
 	// Refused are the lines that are not imported. Checks before the Store may have found some.
 	Refused []RefusedLine
 	Created int // users that the part has created; set by the Store
+	// Lost is how many authenticator apps cannot be opened: they were sealed under another key file.
+	// Their users are imported without a second factor.
+	Lost int
 }
 
 // ImportedUser is a user in an import. The ID and ServiceID of User are those that it should have;

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/pquerna/otp/totp"
 
 	"gatehouse/actors/account"
@@ -600,4 +601,50 @@ func newMailFixture(t *testing.T) (*fixture, *sentMail) {
 	return newFixture(t, func(c *people.Config) {
 		c.Messenger, c.Channels = sent, account.Channels{Email: true}
 	}), sent
+}
+
+// TestFactorsTravelWithTheKeyFile exports Ann and imports her with the same key file, and with another
+// one.
+func TestFactorsTravelWithTheKeyFile(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	secret, codes := f.enrol(t, now)
+	u, err := f.User(t.Context(), f.ann.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := f.ExportFactors(u)
+	if app == nil || slices.Equal(app.Secret, u.Credentials.Authenticator.Secret) {
+		t.Fatalf("got %+v, want the secret sealed under the key file", app)
+	}
+	exported := func() *account.ImportPart {
+		one := *u
+		one.ID, one.ServiceID, one.Version = 0, "", 0
+		one.Credentials.Authenticator = app
+		return &account.ImportPart{ID: uuid.NewString(), Line: 1, Digest: "d",
+			Users: []account.ImportedUser{{Line: 1, User: &one}}}
+	}
+	if err := f.DeleteUser(t.Context(), f.ann.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	p := exported()
+	if err := f.ImportUsers(t.Context(), p, now); err != nil || p.Created != 1 || p.Lost != 0 {
+		t.Fatalf("got %+v, %v, want Ann with her factor", p, err)
+	}
+	now = now.Add(time.Minute)
+	by := people.Browser{Second: people.SecondStep{Secret: "browser"}}
+	for _, code := range []string{codeAt(t, secret, now), codes[0]} {
+		_, err := f.ConfirmFactor(t.Context(), f.needsFactor(t, by.Second, now), code, false, by, now)
+		if err != nil {
+			t.Errorf("after the import: %v", err)
+		}
+	}
+	other := newFixture(t)
+	if err := other.DeleteUser(t.Context(), other.ann.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	p = exported()
+	if err := other.ImportUsers(t.Context(), p, now); err != nil || p.Created != 1 || p.Lost != 1 {
+		t.Fatalf("got %+v, %v, want Ann without her factor, which counts as lost", p, err)
+	}
+	other.mustSignIn(t, password, now)
 }

@@ -32,6 +32,7 @@ func (s *Service) ImportUsers(ctx context.Context, p *account.ImportPart, now ti
 		case problem != nil:
 			p.Refused = append(p.Refused, account.RefusedLine{Line: one.Line, FieldError: *problem})
 		default:
+			p.Lost += s.importFactors(one.User, now)
 			valid = append(valid, one)
 		}
 	}
@@ -87,4 +88,40 @@ func checkImportedPasskeys(c *account.Credentials) error {
 		}
 	}
 	return nil
+}
+
+// ExportFactors returns the authenticator app of u for a file, whose secret is sealed under the key
+// file; nil = there is none.
+func (s *Service) ExportFactors(u *account.User) *account.Authenticator {
+	a := u.Credentials.Authenticator
+	if a == nil {
+		return nil
+	}
+	secret, ok := s.openSecret(a.Secret)
+	if !ok {
+		return nil
+	}
+	return &account.Authenticator{Secret: s.config.Store.SealFactor(secret), Created: a.Created,
+		Step: a.Step}
+}
+
+// importFactors seals the secret of an authenticator app from a file under a key of this service, and
+// returns how many are lost: 1 if it was sealed under another key file. The recovery codes go with it.
+func (s *Service) importFactors(u *account.User, now time.Time) (lost int) {
+	a := u.Credentials.Authenticator
+	if a == nil {
+		u.Credentials.RecoveryCodes = nil
+		return 0
+	}
+	secret, ok := s.config.Store.OpenFactor(a.Secret)
+	if !ok || len(secret) != account.TOTPSecret {
+		u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
+		return 1
+	}
+	again := &account.Authenticator{Secret: s.sealSecret(secret), Created: a.Created, Step: a.Step}
+	if again.Created.IsZero() || again.Created.After(now) {
+		again.Created = now
+	}
+	u.Credentials.Authenticator = again
+	return 0
 }

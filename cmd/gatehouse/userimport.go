@@ -99,6 +99,7 @@ type importState struct {
 	Input   string `json:"input"` // SHA-256 of the lines that are done
 	Created int64  `json:"created"`
 	Refused int64  `json:"refused"`
+	Lost    int64  `json:"factors_lost,omitempty"`
 	Done    bool   `json:"done"`
 }
 
@@ -284,6 +285,7 @@ func (j *importJob) send(p *part) error {
 	var result struct {
 		Created int64
 		Refused []account.RefusedLine
+		Lost    int64 `json:"factors_lost"`
 	}
 	if len(p.lines) > 0 {
 		response, err := j.call(p.body(j.state.Import, j.DryRun))
@@ -303,6 +305,7 @@ func (j *importJob) send(p *part) error {
 	refused := append(p.refused, result.Refused...)
 	j.state.Created += result.Created
 	j.state.Refused += int64(len(refused))
+	j.state.Lost += result.Lost
 	j.name(refused)
 	return nil
 }
@@ -419,7 +422,7 @@ func (j *importJob) report(err error, note string) error {
 	}
 	if j.JSON {
 		text, _ := json.Marshal(map[string]any{"lines": s.Line, "created": s.Created, "refused": s.Refused,
-			"dry_run": j.DryRun, "done": s.Done}) // numbers only
+			"factors_lost": s.Lost, "dry_run": j.DryRun, "done": s.Done}) // numbers only
 		if printed := printJSON(j.p.stdout, text); err == nil {
 			err = printed
 		}
@@ -427,6 +430,10 @@ func (j *importJob) report(err error, note string) error {
 		took := time.Since(j.began).Round(100 * time.Millisecond)
 		fmt.Fprintf(j.p.stdout, "%s%d lines: %d %s, %d refused, in %s\n", note, s.Line, s.Created, created,
 			s.Refused, took)
+		if s.Lost > 0 {
+			fmt.Fprintf(j.p.stdout, "%d second factors are lost: they were sealed under another key file\n",
+				s.Lost)
+		}
 	}
 	switch {
 	case errors.Is(err, errTooManyRefused):

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -84,7 +85,8 @@ func importUsers(c *adminCall) (any, error) {
 	return struct {
 		Created int                   `json:"created"`
 		Refused []account.RefusedLine `json:"refused"`
-	}{p.Created, append([]account.RefusedLine{}, p.Refused...)}, nil
+		Lost    int                   `json:"factors_lost"`
+	}{p.Created, append([]account.RefusedLine{}, p.Refused...), p.Lost}, nil
 }
 
 // memberName are the names of unknown members that are shown: others may be a person's data.
@@ -133,6 +135,7 @@ func importedUser(
 		passkeys.Domain == domain && domain != "" {
 		u.Credentials.Handle, u.Credentials.Passkeys = passkeys.Handle, passkeys.Keys
 	}
+	factors(o, &u)
 	const must = "must be true: the address must be known to be the person's"
 	if u.Email != "" && !emailVerified {
 		o.refuse("email_verified", must)
@@ -205,6 +208,39 @@ type exportedUser struct {
 	Groups     []string          `json:"groups,omitempty"` // without that of the operators
 	Attributes json.RawMessage   `json:"attributes,omitempty"`
 	Passkeys   *importedPasskeys `json:"passkeys,omitempty"`
+	// Authenticator and RecoveryCodes are the second factors.
+	Authenticator *exportedApp `json:"authenticator,omitempty"`
+	RecoveryCodes [][]byte     `json:"recovery_codes,omitempty"`
+}
+
+// exportedApp is an authenticator app. Its secret stays sealed, under the key file of the server.
+type exportedApp struct {
+	Secret    []byte `json:"secret"`
+	CreatedAt string `json:"created_at"`
+	Step      int64  `json:"last_step"`
+}
+
+// factors applies the members of o about second factors to u.
+func factors(o *object, u *account.User) {
+	const must = "must be an object with secret, created_at and last_step, as an export has it"
+	var app exportedApp
+	if o.member("authenticator", must, &app) {
+		created, err := time.Parse(time.RFC3339, app.CreatedAt)
+		if err != nil || len(app.Secret) == 0 || len(app.Secret) > 1024 || app.Step < 0 {
+			o.refuse("authenticator", must)
+		}
+		u.Credentials.Authenticator = &account.Authenticator{Secret: app.Secret, Created: created,
+			Step: app.Step}
+	}
+	var codes [][]byte
+	const list = "must be a list of at most 10 SHA-256 sums in base64"
+	if o.member("recovery_codes", list, &codes) {
+		wrong := slices.ContainsFunc(codes, func(c []byte) bool { return len(c) != sha256.Size })
+		if wrong || len(codes) > account.NewRecoveryCodes {
+			o.refuse("recovery_codes", list)
+		}
+		u.Credentials.RecoveryCodes = codes
+	}
 }
 
 // exportUsers returns a page of users with their password hashes.
@@ -228,6 +264,10 @@ func exportUsers(c *adminCall) (any, error) {
 			Groups: slices.DeleteFunc(u.Groups.Names(),
 				func(name string) bool { return name == account.OperatorsGroup }),
 			Attributes: json.RawMessage(u.Attributes),
+		}
+		if a := c.people.ExportFactors(u); a != nil {
+			page.Users[i].Authenticator = &exportedApp{a.Secret, timestamp(a.Created), a.Step}
+			page.Users[i].RecoveryCodes = u.Credentials.RecoveryCodes
 		}
 	}
 	return page, nil

@@ -2,7 +2,10 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
+
+	"golang.org/x/crypto/chacha20poly1305"
 
 	"gatehouse/actors/account"
 )
@@ -181,4 +184,29 @@ func (b *batch) changeTrust(userID int64, c account.CredentialChange) error {
 		}
 	}
 	return nil
+}
+
+// factorData binds the secret of an authenticator app to its use.
+var factorData = []byte("secret of an authenticator app")
+
+// SealFactor implements account.FactorStore.
+func (s *Store) SealFactor(secret []byte) []byte {
+	f := s.keyFiles[0]
+	head := make([]byte, len(f.name)+chacha20poly1305.NonceSizeX)
+	nonce := head[copy(head, f.name[:]):]
+	rand.Read(nonce) // never fails
+	return f.aead.Seal(head, nonce, secret, factorData)
+}
+
+// OpenFactor implements account.FactorStore.
+func (s *Store) OpenFactor(sealed []byte) (secret []byte, ok bool) {
+	for _, f := range s.keyFiles {
+		head := len(f.name) + chacha20poly1305.NonceSizeX
+		if len(sealed) < head || [8]byte(sealed) != f.name {
+			continue
+		}
+		secret, err := f.aead.Open(nil, sealed[len(f.name):head], sealed[head:], factorData)
+		return secret, err == nil
+	}
+	return nil, false
 }
