@@ -51,6 +51,7 @@ func clientStates() []State {
 		Parameter{"jwks", String, nil, nil, "Its public keys (RFC 7517), with which it can authenticate. Default: none."},
 		Parameter{"access_token_format", String, "opaque", []string{"opaque", "jwt"}, "The form of its access tokens."},
 		Parameter{"require_pkce", Boolean, false, nil, "Whether it must send a code_challenge."},
+		Parameter{"require_second_factor", Boolean, false, nil, "Whether people must use a second factor."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
 	public := append(shared[:len(shared):len(shared)],
 		Parameter{"grants", String, "authorization_code refresh_token", nil, "The grant types that it may use."},
@@ -86,6 +87,7 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	c.Options.JWKS = a.text("jwks")
 	c.Options.JWTAccessTokens = a.text("access_token_format") == "jwt"
 	c.Options.RequirePKCE = a.flag("require_pkce")
+	c.Options.RequireSecondFactor = a.flag("require_second_factor")
 	if err := c.CheckID(); err != nil {
 		return nil, "", err
 	}

@@ -3,6 +3,7 @@ package contracts
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +49,38 @@ func lookupStates() []State {
 			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."},
 				{"age", Integer, 0, nil, "Seconds since then, at most 300."}}, nil,
 			parseCached},
+		{"offline files know an address",
+			"The service has a database file with 81.2.69.0/24 and 2a02:da80::/29, which responds where the upstream has no budget or is too slow. " +
+				"A state that caches a query comes after it.",
+			nil, nil, always(useOfflineFile)},
+		{"lookups need a key", "No lookup is served without an API key, of which there is none.",
+			nil, nil, always(requireKeys)},
 	}
+}
+
+// offlineFile is a database in MaxMind's format with all members that results can have.
+//
+//go:embed offline.mmdb
+var offlineFile []byte
+
+func useOfflineFile(ctx context.Context, f *fixture) error {
+	name := filepath.Join(f.folder, "offline.mmdb")
+	if err := os.WriteFile(name, offlineFile, 0o600); err != nil {
+		return err
+	}
+	return f.restart(ctx, func(c *stack.Config) {
+		lookups := *c.Lookups
+		lookups.Files.Files = []string{name}
+		c.Lookups = &lookups
+	})
+}
+
+func requireKeys(ctx context.Context, f *fixture) error {
+	return f.restart(ctx, func(c *stack.Config) {
+		lookups := *c.Lookups
+		lookups.KeysRequired = true
+		c.Lookups = &lookups
+	})
 }
 
 func queryOf(a arguments) (geo.Query, error) {

@@ -58,6 +58,7 @@ func tokenStates() []State {
 			{"access_token", String, nil, nil, "The access token as the request of the pact has it: `gtat_` and up to 250 letters, digits, `-` and `_`. Default: the real one. A pact can use `" + ExampleAccessToken + "`."},
 			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status."},
 			granted,
+			{"acr", String, nil, []string{"1", "2"}, "How the user signed in: with one factor, or two. Default: it is not known."},
 			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
 			forOther,
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
@@ -292,6 +293,9 @@ func parseAccessToken(a arguments) (setUp, error) {
 			return err
 		}
 		t.SetTargets(targets)
+		if acr := a.text("acr"); acr != "" {
+			t.AuthTime, t.TwoFactors = at.Unix(), acr == oauth.ACR2
+		}
 		f.seal(t, text)
 		if a.text("kind") != "revoked" {
 			return nil

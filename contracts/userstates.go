@@ -3,6 +3,7 @@ package contracts
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ func userStates() []State {
 		{"a user registered by phone",
 			"A user with a name and a phone number, and no email address.",
 			userParameters("name", "phone_number"), userValues, parseUser},
+		{"the user is in groups", "An operator has put the user into groups.", []Parameter{
+			{"groups", String, "engineering", nil, "Their names, separated by spaces. Of one that ends in *, there are 201."},
+		}, userValues, parseGroups},
 		{"the user is disabled",
 			"An operator has disabled the user, after the earlier states were set up.",
 			nil, userValues, always(disableUser)},
@@ -95,6 +99,38 @@ func parseUser(a arguments) (setUp, error) {
 // nameUser sets the values of the current user.
 func (f *fixture) nameUser() {
 	f.values["user_id"], f.values["service_id"] = f.user.ID, f.user.ServiceID
+}
+
+// parseGroups puts the user into groups. A name that ends in * stands for more than a token has.
+func parseGroups(a arguments) (setUp, error) {
+	var names []string
+	for _, name := range strings.Fields(a.text("groups")) {
+		prefix, many := strings.CutSuffix(name, "*")
+		if !account.IsGroupName(prefix) {
+			return nil, stateErrorf("groups must be names of groups")
+		}
+		names = append(names, prefix)
+		for i := range account.MostGroupsInToken {
+			if many {
+				names = append(names, prefix+strconv.Itoa(i))
+			}
+		}
+	}
+	return func(ctx context.Context, f *fixture) error {
+		if err := f.needUser(ctx); err != nil {
+			return err
+		}
+		for _, name := range names {
+			_, err := f.People.CreateGroup(ctx, account.Group{Name: name})
+			if err != nil && !errors.Is(err, account.ErrGroupTaken) {
+				return err
+			}
+			if err := f.People.AddMember(ctx, name, f.user.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 func disableUser(ctx context.Context, f *fixture) error {

@@ -48,7 +48,11 @@ var tables = []struct {
 	{"docs/loadtests.md", "Scenario | What it measures | Steps", scenarioOf, scenarios},
 	{"docs/ascode.md", "Key of a file | Type | Meaning", keyOf, keysOf(ascode.SetKeys)},
 	{"docs/ascode.md", "Key of a resource | Type | Meaning", keyOf, keysOf(ascode.ResourceKeys)},
+	{"docs/ascode.md", "Key of a provider | Type | Meaning", keyOf, keysOf(ascode.ProviderKeys)},
 	{"docs/ascode.md", "Key of a client | Type | Meaning", keyOf, keysOf(ascode.ClientKeys)},
+	{"docs/ascode.md", "Key of a group | Type | Meaning", keyOf, keysOf(ascode.GroupKeys)},
+	{"docs/ascode.md", "Key of an attribute | Type | Meaning", keyOf, keysOf(ascode.AttributeKeys)},
+	{"docs/ascode.md", "Key of a claim | Type | Meaning", keyOf, keysOf(ascode.ClaimKeys)},
 	{"docs/development.md", "Folder | What is there", folderOf, packages},
 }
 

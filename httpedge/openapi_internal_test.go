@@ -34,8 +34,8 @@ func loadOpenAPI(t *testing.T) *openapi3.T {
 // routes, both ways.
 func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
-		Registration: true,
-		Lookups:      &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
+		Registration: true, Console: true,
+		Lookups: &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
 		Issuer:      "https://id.example.com",
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
@@ -112,8 +112,18 @@ func TestOpenAPIMarksTheContract(t *testing.T) {
 	var got []string
 	for path, item := range loadOpenAPI(t).Paths.Map() {
 		for method, operation := range item.Operations() {
-			if slices.Contains(operation.Tags, "contract") {
+			if slices.Contains(operation.Tags, "contract") && method != http.MethodHead &&
+				method != http.MethodOptions {
 				got = append(got, method+" "+path)
+			}
+		}
+		for method, operation := range map[string]*openapi3.Operation{"HEAD": item.Head, "OPTIONS": item.Options} {
+			whole := item.Get
+			if whole == nil {
+				whole = item.Post
+			}
+			if operation != nil && slices.Contains(whole.Tags, "contract") != slices.Contains(operation.Tags, "contract") {
+				t.Errorf("%s %s: got another tag than the operation that it is about", method, path)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/people"
+	"gatehouse/httpedge/console"
 )
 
 // checkDeadline limits how long /readyz waits for the database.
@@ -17,27 +18,50 @@ const checkDeadline = time.Second
 
 // ready responds whether load balancers should send requests.
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {
+	if why := s.unready(); why != "" {
+		writeStatus(ctx, fasthttp.StatusServiceUnavailable, why)
+		return
+	}
+	writeStatus(ctx, fasthttp.StatusOK, "ready")
+}
+
+// unready returns why load balancers should send no requests; "" = they should.
+func (s *Server) unready() string {
 	switch {
 	case s.draining.Load():
-		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "draining")
-		return
+		return "draining"
 	case s.config.People != nil && !s.config.Tokens.ToleratesOutage():
 		if what := s.database.missing(); what != "" {
-			writeStatus(ctx, fasthttp.StatusServiceUnavailable, "database un"+what)
-			return
+			return "database un" + what
 		}
 	}
 	if s.config.Unready != nil {
 		if why := s.config.Unready(); why != "" {
-			writeStatus(ctx, fasthttp.StatusServiceUnavailable, why)
-			return
+			return why
 		}
 	}
 	if s.config.Tokens != nil && !s.config.Tokens.IsCurrent() {
-		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "changes unreadable")
-		return
+		return "changes unreadable"
 	}
-	writeStatus(ctx, fasthttp.StatusOK, "ready")
+	return ""
+}
+
+// health returns what the console shows of the server.
+func (s *Server) health() console.Health {
+	h := console.Health{Unready: s.unready()}
+	if s.config.Nodes != nil {
+		h.Up, h.Nodes = s.config.Nodes()
+	}
+	for _, c := range []struct {
+		use string
+		*certificate
+	}{{"public", s.tls}, {"admin", s.adminTLS}} {
+		if c.certificate != nil {
+			h.Certificates = append(h.Certificates,
+				console.Certificate{Use: c.use, Ends: time.Unix(int64(c.notAfter()), 0)})
+		}
+	}
+	return h
 }
 
 // What a database can be.

@@ -37,6 +37,7 @@ type route struct {
 	named   bool                    // any page may, and the response names its origin
 	head    fasthttp.ResponseHeader // of every response
 	handle  fasthttp.RequestHandler
+	hidden  func(*fasthttp.RequestCtx) bool // nil = never
 	metrics *routeMetrics
 	log     *accessLog
 }
@@ -49,7 +50,7 @@ func (s *Server) newRoute(e endpoint.Endpoint, public bool) *route {
 	}
 	r := &route{
 		server: s, pattern: e.Pattern, quiet: e.Quiet, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins,
-		named: e.NamedOrigin, handle: e.Handle,
+		named: e.NamedOrigin, handle: e.Handle, hidden: e.Hidden,
 		metrics: s.metrics.routes.of(e.Pattern),
 		log:     newAccessLog(s.log.Handler(), e.Pattern, level),
 	}
@@ -90,6 +91,10 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	if fault := framingError(&ctx.Request.Header); fault != "" {
 		ctx.SetConnectionClose()
 		endpoint.WriteError(ctx, r.format, endpoint.ErrBadRequest.Saying(fault))
+		return
+	}
+	if r.hidden != nil && r.hidden(ctx) {
+		r.server.publicNotFound(ctx)
 		return
 	}
 	r.handle(ctx)

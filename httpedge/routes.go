@@ -8,10 +8,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/httpedge/compat"
+	"gatehouse/httpedge/console"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
 	"gatehouse/httpedge/me"
 	"gatehouse/httpedge/oauthapi"
+	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/signin"
 )
 
@@ -21,6 +23,7 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI,
 		AnyOrigin: true}}
 	all = append(all, s.faceEndpoints(get)...)
+	all = append(all, s.homeEndpoints()...)
 	if c.Tokens != nil {
 		all = append(all, oauthapi.Endpoints(oauthapi.Config{Tokens: c.Tokens,
 			Caller: s.clients.caller, Issuer: c.Issuer, DefaultScopes: c.DefaultScopes,
@@ -29,6 +32,11 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
 		all = append(all, me.Endpoints(s.site, c.People, c.Tokens, c.Audit)...)
+		if c.Console {
+			all = append(all, console.Endpoints(console.Config{Site: s.site, People: c.People,
+				Tokens: c.Tokens, Audit: c.Audit, Failures: s.failures, Caller: s.clients.caller,
+				Networks: c.ConsoleNetworks, Health: s.health})...)
+		}
 	}
 	if c.Lookups != nil {
 		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller, c.LookupKeys, c.Files)...)
@@ -104,7 +112,7 @@ func (s *Server) endpointAt(path []byte) *endpoint.Endpoint {
 // publicNotFound responds to a path without an endpoint: with a page if the client prefers one.
 func (s *Server) publicNotFound(ctx *fasthttp.RequestCtx) {
 	format := endpoint.JSON
-	if e := s.endpointAt(ctx.URI().PathOriginal()); e != nil {
+	if e := s.endpointAt(ctx.URI().PathOriginal()); e != nil && e.Pattern != pages.PathHome {
 		format = e.Format
 	}
 	if format != endpoint.Lookup && prefersPage(ctx) {

@@ -71,7 +71,17 @@ type Config struct {
 	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
-	Registration  bool // clients may register themselves (RFC 7591); optional
+	Registration  bool   // clients may register themselves (RFC 7591); optional
+	BaseURL       string // of commands that the page at / shows, without a trailing slash
+	// Home says what the page at / shows: identity, geo, both or off. Optional: "" = the services that
+	// there are.
+	Home string
+	// Console serves the console to those in ConsoleNetworks; empty = to all. Optional.
+	Console         bool
+	ConsoleNetworks []netip.Prefix
+	// Nodes returns how many nodes of the cluster are up, and how many there are. Optional: nil =
+	// there is none.
+	Nodes func() (up, all int)
 	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
 	Place func(netip.Addr) string
 
@@ -152,7 +162,7 @@ func New(config Config) (*Server, error) {
 			Shares: sharesOf}}
 	s.view = pages.NewView(config.Brand, cmp.Or(config.Languages, texts.Default()))
 	site := visit.Config{People: config.People, Issuer: config.Issuer, View: s.view, Failures: s.failures,
-		Caller: s.clients.caller, ClientFailed: s.clientFailed}
+		Caller: s.clients.caller, Place: config.Place, ClientFailed: s.clientFailed}
 	if config.Tokens != nil {
 		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
 		s.origins = &clientOrigins{list: config.Tokens.SettledClients, failures: s.failures}

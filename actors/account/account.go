@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -27,9 +28,13 @@ type User struct {
 	Language       string // that the person chose (BCP 47); "" = none yet
 	PasswordHash   string // argon2id in PHC form; "" = no password
 	PhoneSignIn    bool   // a code to Phone may replace the password
+	Attributes     Attributes
+	// Groups are set by the Store. CreateUser and ImportUsers take them, UpdateUser does not.
+	Groups Groups
 	// PasswordSince, EmailSince, PhoneSince and PhoneSignInSince are when they were added or last
 	// changed; zero = when the account was made.
 	PasswordSince, EmailSince, PhoneSince, PhoneSignInSince time.Time
+	Credentials                                             Credentials
 
 	Disabled bool
 	Created  time.Time
@@ -58,10 +63,40 @@ type Session struct {
 	Expires  time.Time
 	Used     time.Time // the SignedIn that UseSignIn has used; zero = none
 	Device   string    // short name of the browser and system; never an IP address
+	Way      Way       // the way in that began it; "" = older sessions, of which AMR tells
 	AMR      []string  // how the user signed in (RFC 8176)
 	Proved   time.Time // when a code proved that the person is the user; zero = never since SignedIn
 	ProvedBy Way       // the way in that got the code
+	// Factored is when a second factor was last used in the session, after a way in; zero = never.
+	Factored time.Time
+	// NewBrowser says that the browser was not known to the account when the session began.
+	NewBrowser bool
 }
+
+// FactorUsed returns when the person last used a second factor in the session; zero = never. A way in
+// that counts as two factors, such as a passkey, was used when the person signed in.
+func (s *Session) FactorUsed() time.Time {
+	used := s.Factored
+	if used.IsZero() && s.HasTwoFactors() {
+		used = s.SignedIn
+	}
+	if s.ProvedBy.IsPasskey() && s.Proved.After(used) {
+		used = s.Proved
+	}
+	return used
+}
+
+// UsedFactor reports whether a second factor was used in the session within age before now.
+func (s *Session) UsedFactor(age time.Duration, now time.Time) bool {
+	used := s.FactorUsed()
+	return !used.IsZero() && now.Sub(used) < age
+}
+
+// HasTwoFactors reports whether the person has used two factors in the session.
+func (s *Session) HasTwoFactors() bool { return slices.Contains(s.AMR, MultipleFactors) }
+
+// MultipleFactors is the authentication method that stands for two factors (RFC 8176 section 2).
+const MultipleFactors = "mfa"
 
 // ID returns the name by which a user refers to a session. It reveals neither the cookie's value
 // nor its hash.
@@ -106,9 +141,17 @@ type Store interface {
 	User(ctx context.Context, id int64) (*User, error)
 	UserByEmail(ctx context.Context, email string) (*User, error)
 	UserByPhone(ctx context.Context, phone string) (*User, error)
+	// UserByHandle returns the user with that Credentials.Handle.
+	UserByHandle(ctx context.Context, handle []byte) (*User, error)
+	// UserByConnection returns the user with a Connection of that Issuer and Subject.
+	UserByConnection(ctx context.Context, issuer, subject string) (*User, error)
 	// Users returns up to limit users whose ID is greater than after, sorted by ID.
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
-	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken.
+	// FindUsers returns up to limit users with a text in their name, e-mail address or username, in no
+	// order. It reads all users while there are fewer: ctx limits the time, and those who were found
+	// until its deadline come with context.DeadlineExceeded.
+	FindUsers(ctx context.Context, text string, limit int) ([]*User, error)
+	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken, or ErrNoGroup.
 	CreateUser(ctx context.Context, u *User) error
 	// ImportUsers inserts the users of p in one transaction, and sets Created and Refused: who has the
 	// ID, ServiceID, e-mail address, phone number or username of another user is refused. IDs that are
@@ -120,6 +163,10 @@ type Store interface {
 	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
+	// UseCredential replaces the Credentials, but for the Handle, of a user who has used one of them,
+	// such as a step of the authenticator app, and sends the notices. It keeps Updated, and returns
+	// ErrNotFound or ErrConflict as UpdateUser does: so each use counts once in all processes.
+	UseCredential(ctx context.Context, u *User, notices ...Notice) error
 	// SetLanguage sets the Language of a user, if there is one.
 	SetLanguage(ctx context.Context, userID int64, tag string) error
 	// DeleteUser deletes the user with all sessions, consents, challenges, links, codes and refresh
@@ -137,7 +184,7 @@ type Store interface {
 	Sessions(ctx context.Context, userID int64) ([]*Session, error)
 	// UpdateSession replaces SignedIn, Seen and Expires.
 	UpdateSession(ctx context.Context, s *Session) error
-	// ProveSession replaces Proved and ProvedBy, or returns ErrNotFound.
+	// ProveSession replaces Proved, ProvedBy, Factored and AMR, or returns ErrNotFound.
 	ProveSession(ctx context.Context, s *Session) error
 	// UseSignIn marks the sign-in at s.SignedIn as used. It returns ErrConflict if it was used
 	// before, or if the session has another sign-in or has ended.
@@ -166,8 +213,12 @@ type Store interface {
 	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error
 
+	PasskeyStore
+	GroupStore
+	InvitationStore
 	NoticeStore
 	LogoutStore
 	ChallengeStore
 	GuessStore
+	FactorStore
 }

@@ -41,7 +41,9 @@ const (
 	ForChange       Purpose = "change"       // change an account's e-mail address or phone number
 	ForBrowser      Purpose = "browser"      // make a browser known to an account
 	ForProof        Purpose = "proof"        // prove to be the user, before a change of credentials
+	ForConnection   Purpose = "connection"   // verify the address of a person who comes from a provider
 	ForResetProof   Purpose = "reset_proof"  // prove it by an older channel, for a new password
+	ForFactor       Purpose = "factor"       // be allowed to enter the second factor
 )
 
 // Requester is who requests codes for a recipient: a keyed hash of an unknown caller's network, or

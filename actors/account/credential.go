@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Way is a way in to an account.
+// Way is a way in to an account: one of the constants, or Passkey.Way or Connection.Way.
 type Way string
 
 // The ways in.
@@ -51,6 +51,14 @@ func (u *User) Ways() (ways []Way) {
 	if u.Email != "" {
 		ways = append(ways, EmailWay)
 	}
+	for i := range u.Credentials.Passkeys {
+		if p := &u.Credentials.Passkeys[i]; p.SignsIn {
+			ways = append(ways, p.Way())
+		}
+	}
+	for i := range u.Credentials.Connections {
+		ways = append(ways, u.Credentials.Connections[i].Way())
+	}
 	return ways
 }
 
@@ -63,6 +71,18 @@ func (u *User) Since(w Way) time.Time {
 		return u.EmailSince
 	case PhoneWay:
 		return u.PhoneSince
+	}
+	for i := range u.Credentials.Passkeys {
+		if p := &u.Credentials.Passkeys[i]; p.Way() == w {
+			return p.Created
+		}
+	}
+	for i := range u.Credentials.Connections {
+		// The database has the time of an account in milliseconds.
+		c := &u.Credentials.Connections[i]
+		if c.Way() == w && c.Created.UnixMilli() != u.Created.UnixMilli() {
+			return c.Created
+		}
 	}
 	return time.Time{}
 }
@@ -102,6 +122,9 @@ type CredentialChange struct {
 	Used        [32]byte  // hash of the link that allows the change; zero = none. It ends
 	Undone      time.Time // when the change was made that Used undoes
 	EndLinks    bool      // those that restore a channel
+	EndTrust    bool      // in all trusted browsers
+	// FreeFactors forgets the attempts at second factors.
+	FreeFactors bool
 	Notices     []Notice
 }
 
@@ -126,7 +149,7 @@ type Notice struct {
 	To         string
 	Kind       Kind
 	ByOperator bool
-	Browser    string    // in a few words; "" = unknown
+	Browser    string    // as in Message
 	Language   string    // as in Message
 	Seed       string    // the token of the Link is derived from it; "" = no link
 	Link       [32]byte  // hash of the token

@@ -18,6 +18,15 @@ const (
 	PasswordReset    Action = "password_reset"   // by a code, or by an operator
 	AddressChanged   Action = "address_changed"  // details: email or phone_number
 	ChangeUndone     Action = "change_undone"    // by the link of a notice; details: as above
+	PasskeyAdded     Action = "passkey_added"
+	PasskeyRemoved   Action = "passkey_removed"
+	PasskeyRefused   Action = "passkey_refused" // its counter has fallen back: perhaps a copy
+	// FactorsChanged has details: authenticator_added, authenticator_removed, recovery_codes_replaced.
+	FactorsChanged Action = "factors_changed"
+	FactorUsed     Action = "factor_used" // details: app or recovery_code
+	// ConnectionAdded and ConnectionRemoved have the issuer of another provider as their target.
+	ConnectionAdded   Action = "connection_added"
+	ConnectionRemoved Action = "connection_removed"
 	// ConsentGiven and Authorized have the client as their target, the scopes as details, and as
 	// data the resources with their scopes. Authorized, a code that was issued, also has the session.
 	ConsentGiven     Action = "consent_given"
@@ -51,9 +60,12 @@ const (
 	ResourceCreated  Action = "resource_created" // target: its URI
 	ResourceChanged  Action = "resource_changed" // target: its URI
 	ResourceDeleted  Action = "resource_deleted" // target: its URI
-	KeysRotated      Action = "keys_rotated"     // target: the purpose; details: now
+	ProviderCreated  Action = "provider_created" // target: its id; data: the values, without the secret
+	ProviderChanged  Action = "provider_changed" // details: the changed members; data: their values
+	ProviderDeleted  Action = "provider_deleted"
+	KeysRotated      Action = "keys_rotated" // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
-	UserRead         Action = "user_read"    // details: sessions if those were read
+	UserRead         Action = "user_read"    // details: sessions or passkeys if those were read
 	UsersListed      Action = "users_listed" // data: their number, and the first and last id
 	// UsersImported is one part of an import. Data: the import, its line, how many users were created
 	// and refused, and the first and last id.
@@ -61,6 +73,18 @@ const (
 	UsersExported Action = "users_exported" // with password hashes; data: as of UsersListed
 	TrailRead     Action = "trail_read"     // data: the filter, and the number of events
 	AdminRefused  Action = "admin_refused"  // target: the route; details: why
+	// MemberAdded and MemberRemoved have the user as their subject, and the group as their target.
+	MemberAdded   Action = "member_added"
+	MemberRemoved Action = "member_removed"
+	GroupCreated  Action = "group_created" // target: its name
+	GroupChanged  Action = "group_changed" // target: its name
+	GroupDeleted  Action = "group_deleted" // target: its name
+	// AttributeChanged and ClaimChanged are about what may be there, not about a person. Target: the
+	// name; details: created, changed or deleted; data: the values.
+	AttributeChanged Action = "attribute_changed"
+	ClaimChanged     Action = "claim_changed"
+	InvitationSent   Action = "invitation_sent"  // target: its id; data: address, name and groups
+	InvitationEnded  Action = "invitation_ended" // by an operator; target: its id
 )
 
 // What clients that register themselves do. The subject of both is the service, since anybody can
@@ -86,5 +110,10 @@ var Actions = []Action{
 	ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceChanged, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded, ClientFailed, ChangeUndone, Authorized, UserRead, UsersListed,
-	TrailRead, AdminRefused, UsersImported, UsersExported,
+	TrailRead, AdminRefused, UsersImported, UsersExported, PasskeyAdded, PasskeyRemoved,
+	PasskeyRefused,
+	MemberAdded, MemberRemoved, GroupCreated,
+	GroupChanged, GroupDeleted, AttributeChanged, ClaimChanged, InvitationSent, InvitationEnded,
+	FactorsChanged, FactorUsed,
+	ConnectionAdded, ConnectionRemoved, ProviderCreated, ProviderChanged, ProviderDeleted,
 }

@@ -44,6 +44,10 @@ type Source struct {
 	Browser   string // browser and system in a few words; "" = unknown
 	Trace     string // trace context (package trace), for messages and logouts; no event keeps it
 	Language  string // of the page (BCP 47), for messages; no event keeps it. "" = unknown
+	// AsOperator is set for a person who acts with the rights of an operator, at the console. No event
+	// keeps it: the actor is the person, and the subject somebody else or an app.
+	AsOperator bool
+	Place      string // rough place of Caller, for messages; no event keeps it. "" = unknown
 }
 
 // Data are values of an event by their names. All of them can be encoded as JSON.
@@ -56,8 +60,8 @@ const (
 	After  = "after"
 )
 
-// ByOperator reports whether the request is an operator's.
-func (s Source) ByOperator() bool { return s.Actor.Kind == Operator }
+// ByOperator reports whether the request is an operator's: a program's or, at the console, a person's.
+func (s Source) ByOperator() bool { return s.Actor.Kind == Operator || s.AsOperator }
 
 // Actor is who acts. The zero Actor is the service itself.
 type Actor struct {

@@ -1,6 +1,7 @@
 package geo
 
 import (
+	"encoding/json"
 	"net/netip"
 	"time"
 )
@@ -84,3 +85,13 @@ var unknownData = func() (all [len(sources)]string) {
 	}
 	return all
 }()
+
+// Place returns the city and country of the answer, as far as they are known; "" = neither is. o must
+// have an answer.
+func (o *Outcome) Place() string {
+	var r struct{ Location Location }
+	if err := json.Unmarshal(o.AppendJSON(nil, ""), &r); err != nil {
+		return ""
+	}
+	return r.Location.Place()
+}

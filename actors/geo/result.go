@@ -29,6 +29,17 @@ type Location struct {
 	Currency         string  // ISO 4217 code
 }
 
+// Place returns city and country, as far as they are known; "" = neither is.
+func (l Location) Place() string {
+	switch {
+	case l.Country == "":
+		return l.City
+	case l.City == "":
+		return l.Country
+	}
+	return l.City + ", " + l.Country
+}
+
 // Network describes the network that announces and uses an address.
 type Network struct {
 	ISP     string

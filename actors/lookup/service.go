@@ -207,6 +207,24 @@ func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
 	return geo.Outcome{}
 }
 
+// Known returns what the cache or a local provider has about an address, and false if that is nothing.
+// It asks nobody, keeps nothing and counts nothing.
+func (s *Service) Known(addr netip.Addr, now time.Time) (geo.Outcome, bool) {
+	q, fault := geo.AddrQuery(addr)
+	if fault != nil {
+		return geo.Outcome{}, false
+	}
+	if s.local != nil {
+		o := s.local.Find(q.Addr(), now)
+		return o, o.Err == nil && o.HasAnswer()
+	}
+	e := s.cache.Peek(q, now)
+	if e == nil || e.Err != nil {
+		return geo.Outcome{}, false
+	}
+	return geo.Outcome{Entry: e, Cached: true}, true
+}
+
 func isMiss(o *geo.Outcome) bool { return !o.HasAnswer() && o.Err == nil }
 
 // Names returns the names of the place of a result in a language, as geo.Local does. Only files have

@@ -23,7 +23,7 @@ const (
 	headLength   = nonceOffset + len(TokenID{})
 
 	// MaxAccessToken is the longest access token in bytes.
-	MaxAccessToken = 255
+	MaxAccessToken = 263
 
 	maxSealed = (MaxAccessToken - prefixLength) * 6 / 8 // bytes of head, record and tag
 )
@@ -56,6 +56,23 @@ type AccessToken struct {
 	Issued   int64 // Unix seconds
 	Expires  int64 // Unix seconds, not before Issued
 	Epochs   Epochs
+	// AuthTime is when the user signed in, in Unix seconds; 0 = it is not known. TwoFactors says that it
+	// was with two of them, so that the acr is ACR2.
+	AuthTime   int64
+	TwoFactors bool
+}
+
+// ACR returns the authentication context class of the sign-in; "" = it is not known.
+func (t *AccessToken) ACR() string { return acrOf(t.AuthTime, t.TwoFactors) }
+
+func acrOf(authTime int64, twoFactors bool) string {
+	switch {
+	case authTime == 0:
+		return ""
+	case twoFactors:
+		return ACR2
+	}
+	return ACR1
 }
 
 // SetTargets makes t a token for targets, of which there are at most MostTargets.
@@ -83,6 +100,8 @@ const (
 	hasUser
 	hasFamily
 	hasAudience
+	hasAuthTime
+	hasTwoFactors
 )
 
 // TokenKey seals and opens access tokens. Its methods may be called by many goroutines.
@@ -158,7 +177,8 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 func (t *AccessToken) append(dst []byte) []byte {
 	client, isUUID := parseUUID(t.ClientID)
 	flags := flag(isUUID, hasUUID) | flag(t.UserID != 0, hasUser) |
-		flag(t.FamilyID != uuid.Nil, hasFamily) | flag(t.Audience[0].Resource != 0, hasAudience)
+		flag(t.FamilyID != uuid.Nil, hasFamily) | flag(t.Audience[0].Resource != 0, hasAudience) |
+		flag(t.AuthTime != 0, hasAuthTime) | flag(t.TwoFactors, hasTwoFactors)
 	dst = binary.AppendUvarint(append(dst, flags), uint64(t.Scopes))
 	if isUUID {
 		dst = append(dst, client[:]...)
@@ -174,6 +194,9 @@ func (t *AccessToken) append(dst []byte) []byte {
 	}
 	if t.FamilyID != uuid.Nil {
 		dst = append(dst, t.FamilyID[:]...)
+	}
+	if t.AuthTime != 0 {
+		dst = binary.AppendUvarint(dst, uint64(max(0, t.Issued-t.AuthTime)))
 	}
 	if t.Audience[0].Resource != 0 {
 		for _, target := range t.Targets() {
@@ -297,6 +320,10 @@ func (t *AccessToken) parse(record []byte) bool {
 	if flags&hasFamily != 0 {
 		t.FamilyID = uuid.UUID(r.bytes(16))
 	}
+	if flags&hasAuthTime != 0 {
+		t.AuthTime = t.Issued - r.number()
+	}
+	t.TwoFactors = flags&hasTwoFactors != 0
 	for i := 0; i < MostTargets && flags&hasAudience != 0 && len(r.rest) > 0; i++ {
 		t.Audience[i] = Target{uint16(r.number()), uint16(r.number())}
 	}

@@ -20,7 +20,8 @@ func fullToken() oauth.AccessToken {
 	return oauth.AccessToken{
 		ClientID: uuid.NewString(), UserID: 1<<53 - 1, FamilyID: uuid.New(), Scopes: oauth.AllScopes,
 		Audience: fullAudience(), Issued: 1_800_000_000, Expires: 1_831_536_000,
-		Epochs: oauth.Epochs{Client: 1_800_000_000_000_000, User: 1_800_000_000_000_001},
+		Epochs:   oauth.Epochs{Client: 1_800_000_000_000_000, User: 1_800_000_000_000_001},
+		AuthTime: 1_500_000_000, TwoFactors: true,
 	}
 }
 
@@ -41,6 +42,8 @@ func TestAccessTokenSaysWhatWasSealed(t *testing.T) {
 	upper.ClientID = strings.ToUpper(uuid.NewString())
 	longest := fullToken()
 	longest.ClientID = strings.Repeat("x", 40)
+	oneFactor := profile
+	oneFactor.TwoFactors = false
 	key := tokenKey(65535, 1)
 	for _, row := range []struct {
 		name   string
@@ -52,10 +55,11 @@ func TestAccessTokenSaysWhatWasSealed(t *testing.T) {
 		{"client ID in upper case", upper, 0},
 		{"every field", fullToken(), 0},
 		{"longest", longest, 0},
+		{"one factor", oneFactor, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			token := key.Seal(&row.sealed)
-			if !regexp.MustCompile(`^gtat_[-_0-9A-Za-z]{60,250}$`).MatchString(token) ||
+			if !regexp.MustCompile(`^gtat_[-_0-9A-Za-z]{60,258}$`).MatchString(token) ||
 				row.length != 0 && len(token) != row.length {
 				t.Errorf("got %s of %d characters", token, len(token))
 			}

@@ -44,13 +44,17 @@ type AuthorizationRequest struct {
 	SkipAccountChooser bool
 
 	// The parameters of OpenID Connect Core section 3.1.2.1. A request without the scope openid has
-	// none of them.
+	// none of these.
 	ResponseMode ResponseMode
 	Nonce        string // "" = none; returned unchanged in the id_token
 	LoginHint    string // what the user may enter to sign in; "" = none
 	IDTokenHint  string // not verified; "" = none
-	LimitsAge    bool   // MaxAge is set
-	MaxAge       time.Duration
+
+	// LimitsAge and MaxAge ask for a sign-in that is not older (RFC 9470 section 4), and ACR for a
+	// class of it. Requests without the scope openid have them too.
+	LimitsAge bool // MaxAge is set
+	MaxAge    time.Duration
+	ACR       ACRWish
 
 	// The parameters of RFC 8707 section 2.1. Targets is set by Resolve.
 	Resources      []string // as sent
@@ -62,6 +66,39 @@ type AuthorizationRequest struct {
 	malformedScope bool   // the parameter scope has superfluous spaces or a malformed name
 	asksOpenID     bool   // the parameter scope names openid, whether Check accepts it or not
 	problem        *Error // first error of the other parameters, which Check returns
+}
+
+// ACRWish is what acr_values asks for. The zero value asks for nothing.
+type ACRWish uint8
+
+// The wishes.
+const (
+	PrefersACR2 ACRWish = iota + 1 // "2" before "1": two factors if the user has them
+	NeedsACR2                      // "2" alone: two factors
+	UnknownACR                     // no class of this service
+)
+
+// parseACR returns what acr_values asks for: its first class that the user can reach (OpenID Connect
+// Core section 3.1.2.1, RFC 9470 section 5). Classes of others count for nothing.
+func parseACR(text string) ACRWish {
+	values := strings.Fields(text)
+	one, two := slices.Index(values, ACR1), slices.Index(values, ACR2)
+	switch {
+	case len(values) == 0, one >= 0 && (two < 0 || one < two):
+		return 0
+	case one >= 0:
+		return PrefersACR2
+	case two >= 0:
+		return NeedsACR2
+	}
+	return UnknownACR
+}
+
+// StepsUp reports whether the second factor is asked for at a sign-in for r, also in a browser that the
+// person trusts.
+func (r *AuthorizationRequest) StepsUp(c *Client) bool {
+	return r.LimitsAge || r.ACR == PrefersACR2 || r.ACR == NeedsACR2 ||
+		c != nil && c.Options.RequireSecondFactor
 }
 
 // ParseAuthorizationRequest parses the query of an authorization request. chooser is the name of
@@ -129,6 +166,8 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 	challenge, method := f.value("code_challenge"), f.value("code_challenge_method")
 	r.SkipAccountChooser = f.value(chooser) == "true"
 	r.Resources = f.values("resource")
+	r.ACR = parseACR(f.value("acr_values"))
+	maxAge := f.value("max_age")
 	if r.asksOpenID {
 		if err := r.parseOpenID(&f); err != nil {
 			return err
@@ -137,6 +176,9 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 	f.rest()
 	if f.err != nil {
 		return f.err
+	}
+	if err := r.parseMaxAge(maxAge); err != nil {
+		return err
 	}
 	if err := checkResponseType(responseType); err != nil {
 		return err
@@ -153,7 +195,7 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 }
 
 // parseOpenID reads the parameters of OpenID Connect. The response mode comes first, since it is
-// also that of errors. ui_locales, acr_values, claims and others are ignored.
+// also that of errors. ui_locales, claims and others are ignored.
 func (r *AuthorizationRequest) parseOpenID(f *form) *Error {
 	switch f.value("response_mode") {
 	case "", "query":
@@ -183,7 +225,7 @@ func (r *AuthorizationRequest) parseOpenID(f *form) *Error {
 	}
 	r.Nonce, r.LoginHint = f.value("nonce"), f.value("login_hint")
 	r.IDTokenHint = f.value("id_token_hint")
-	return r.parseMaxAge(f.value("max_age"))
+	return nil
 }
 
 // fitsForm reports whether a browser posts a text of a page as it is: it replaces bytes that are not

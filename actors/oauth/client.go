@@ -102,6 +102,9 @@ type ClientOptions struct {
 	FirstParty bool `json:"first_party,omitempty"`
 	// RequirePKCE refuses authorization requests of a confidential client without a challenge.
 	RequirePKCE bool `json:"require_pkce,omitempty"`
+	// RequireSecondFactor has people use a second factor before they get a code, and refuses access
+	// tokens of a sign-in without one at the endpoints of this service.
+	RequireSecondFactor bool `json:"require_second_factor,omitempty"`
 	// JWTAccessTokens makes the client's access tokens JWTs (RFC 9068).
 	JWTAccessTokens bool `json:"jwt_access_tokens,omitempty"`
 	// JWKS and JWKSURI are the keys for private_key_jwt (RFC 7523); at most one of them is set.
@@ -111,6 +114,8 @@ type ClientOptions struct {
 	Federated Federated `json:"federated,omitzero"`
 	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
 	Resources []string `json:"resources,omitempty"`
+	// RequireGroups are the groups of which people must be in one to use the client; empty = all may.
+	RequireGroups []string `json:"require_groups,omitempty"`
 	// Set is the set of objects kept as files that the client belongs to; "" = none.
 	Set string `json:"set,omitempty"`
 	// Declared is set for a client that the server's own files declare. Nothing else changes it.
@@ -147,6 +152,7 @@ func (o *ClientOptions) Clone() ClientOptions {
 	copied := *o
 	copied.PostLogoutRedirectURIs = slices.Clone(o.PostLogoutRedirectURIs)
 	copied.Resources = slices.Clone(o.Resources)
+	copied.RequireGroups = slices.Clone(o.RequireGroups)
 	return copied
 }
 

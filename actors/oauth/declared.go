@@ -57,10 +57,19 @@ type DeclaredSet struct {
 	Name     string
 	Revision int64
 	Digest   Hash // of all that the files say
-	// Clients and Resources have the Set and are Declared.
+	// Clients, Resources and Providers have the Set and are Declared.
 	Clients   []*Client
 	Resources []*Resource
+
+	Groups     []string // names of groups of people
+	Attributes []Attribute
+	Claims     []Claim
+	Providers  []*Provider
 }
+
+// Attribute is an attribute of people that a file declares. Package account says what its fields may
+// be.
+type Attribute struct{ Name, Type, Change string }
 
 // DeclareError says why a set cannot be declared, for operators.
 type DeclareError struct{ Set, Message string }
@@ -73,6 +82,7 @@ func (e *DeclareError) Error() string { return "set " + e.Set + ": " + e.Message
 type DeclareRecords struct {
 	Client   func(ctx context.Context, old, next *Client) context.Context
 	Resource func(ctx context.Context, old, next *Resource) context.Context
+	Provider func(ctx context.Context, old, next *Provider) context.Context
 }
 
 // Declared is what a Store did with a DeclaredSet.

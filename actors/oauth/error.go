@@ -30,6 +30,10 @@ const (
 	RequestURINotSupported   Code = "request_uri_not_supported"
 )
 
+// UnmetAuthenticationRequirements is the code of the authorization endpoint for an acr_values that the
+// user cannot reach (OpenID Connect Core Error Code unmet_authentication_requirements, section 2).
+const UnmetAuthenticationRequirements Code = "unmet_authentication_requirements"
+
 // InvalidTarget is the code of both endpoints about resources (RFC 8707 section 2).
 const InvalidTarget Code = "invalid_target"
 

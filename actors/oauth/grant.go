@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,7 +31,7 @@ type AuthorizationCode struct {
 // GrantDetails are what a grant has beside its scopes. The zero value is that of a request without
 // OpenID and without resources. A Store keeps them as JSON.
 type GrantDetails struct {
-	AuthTime int64    `json:"auth_time,omitempty"` // Unix seconds of the sign-in (OpenID Connect Core section 2)
+	AuthTime int64    `json:"auth_time,omitempty"` // Unix seconds of the sign-in (OpenID Connect Core section 2); 0 = an older program made the grant
 	AMR      []string `json:"amr,omitempty"`       // how the user signed in (RFC 8176)
 	SID      string   `json:"sid,omitempty"`       // session ID for the client (OpenID Connect Back-Channel Logout section 2.1)
 	Nonce    string   `json:"nonce,omitempty"`     // of the authorization request; only the first id_token has it
@@ -43,7 +44,10 @@ func (d *GrantDetails) ACR() string {
 	if len(d.AMR) == 0 {
 		return ""
 	}
-	return ACR
+	if slices.Contains(d.AMR, "mfa") {
+		return ACR2
+	}
+	return ACR1
 }
 
 // IsZero reports whether there is nothing to keep.

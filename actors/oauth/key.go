@@ -20,19 +20,26 @@ const (
 	FormKeys    Purpose = "forms"    // seal the forms of pages
 	BrowserKeys Purpose = "browsers" // mark browsers as known to an account
 	ClusterKeys Purpose = "cluster"  // certify the nodes of a cluster to each other
+	FactorKeys  Purpose = "factors"  // seal the secrets of authenticator apps
 	RS256Keys   Purpose = "rs256"    // sign id_tokens and other JWTs with RSA (RFC 7518 section 3.3)
 	ES256Keys   Purpose = "es256"    // sign them with ECDSA on P-256 (RFC 7518 section 3.4)
 )
 
 // Purposes has all purposes in the order of all lists. The first key of each is made with the
 // database.
-var Purposes = []Purpose{TokenKeys, FormKeys, BrowserKeys, ClusterKeys, RS256Keys, ES256Keys}
+var Purposes = []Purpose{
+	TokenKeys, FormKeys, BrowserKeys, ClusterKeys, FactorKeys, RS256Keys, ES256Keys,
+}
 
 // SigningPurposes has those whose keys are pairs: others know the public half.
 var SigningPurposes = []Purpose{RS256Keys, ES256Keys}
 
 // IsSigning reports whether p is one of SigningPurposes.
 func (p Purpose) IsSigning() bool { return slices.Contains(SigningPurposes, p) }
+
+// IsKept reports whether keys of p are never deleted, since what they seal lasts as long as an
+// account. A rotation seals it again under the new key.
+func (p Purpose) IsKept() bool { return p == FactorKeys }
 
 // How long what was made with a key is valid at most. For TokenKeys the configuration says so.
 const (

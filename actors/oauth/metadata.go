@@ -49,12 +49,14 @@ type metadata struct {
 var Claims = []string{
 	"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash",
 	"name", "preferred_username", "picture", "gender", "birthdate", "updated_at",
-	"email", "email_verified", "phone_number", "phone_number_verified", "address",
+	"email", "email_verified", "phone_number", "phone_number_verified", "address", "groups",
 }
 
-// ACR is the authentication context class of every sign-in: one factor (OpenID Connect Core section
-// 2).
-const ACR = "1"
+// Authentication context classes of a sign-in (OpenID Connect Core section 2).
+const (
+	ACR1 = "1" // one factor
+	ACR2 = "2" // two factors
+)
 
 // IDTokenAlgs are the algorithms that id_tokens can be signed with, the default first (OpenID Connect
 // Registration section 2).
@@ -104,7 +106,7 @@ func Metadata(about About) []byte {
 		Languages:                about.Languages,
 		SubjectTypes:             []string{"public"},
 		IDTokenAlgs:              IDTokenAlgs,
-		ACRValues:                []string{ACR},
+		ACRValues:                []string{ACR1, ACR2},
 		ClaimTypes:               []string{"normal"},
 		Claims:                   Claims,
 		BackchannelLogout:        true,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ const (
 	MostPostLogoutURIs = 10
 	MostClientKeys     = 5
 	MostResources      = 20 // that one client is restricted to
+	MostRequiredGroups = 20
 	longestJWKS        = 8 << 10
 	longestResource    = 250
 )
@@ -52,6 +54,14 @@ func (c *Client) checkOptions() *RegistrationError {
 		}
 		if slices.Contains(o.Resources[:i], uri) {
 			return &RegistrationError{"resources", "each must be different"}
+		}
+	}
+	if len(o.RequireGroups) > MostRequiredGroups {
+		return &RegistrationError{"require_groups", "a client can have at most 20"}
+	}
+	for i, name := range o.RequireGroups {
+		if !groupName.MatchString(name) || slices.Contains(o.RequireGroups[:i], name) {
+			return &RegistrationError{"require_groups", "each must be the name of a group, and different"}
 		}
 	}
 	if o.BackchannelLogoutURI != "" {
@@ -181,6 +191,9 @@ func CheckResourceURI(uri string) error {
 	}
 	return checkServerURL(uri)
 }
+
+// groupName is what the name of a group looks like.
+var groupName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 
 // listOf returns names as people write them: "a, b and c".
 func listOf(names []string) string {

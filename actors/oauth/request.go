@@ -67,8 +67,12 @@ type Introspection struct {
 	Issued   time.Time
 	Expires  time.Time
 	Refresh  bool // it is a refresh token
+	// AuthTime and ACR are about the sign-in (RFC 9470 section 6.2); 0 and "" = not known.
+	AuthTime int64
+	ACR      string
 
 	Targets        Targets
 	Audience       []string // URIs of Targets; none = this service
 	ResourceScopes []string // names of the scopes of Targets
+	Claims         []byte   // members about the user as JSON, a comma before each
 }

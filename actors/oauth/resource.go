@@ -35,6 +35,8 @@ type Resource struct {
 	// names of scopes.
 	Name  string
 	Texts map[string]string
+	// Claims are the names of claims about people that JWTs for the resource have (RFC 9068).
+	Claims []string
 	// Set and Declared are those of ClientOptions.
 	Set      string
 	Declared bool
@@ -83,6 +85,9 @@ func (r *Resource) CheckRegistration() error {
 	}
 	if r.Name != "" && !isLabel(r.Name) {
 		return &RegistrationError{"name", mustBeLabel}
+	}
+	if err := r.checkClaims(); err != nil {
+		return err
 	}
 	for name, text := range r.Texts {
 		switch {
@@ -577,6 +582,17 @@ type Reach struct {
 	Scopes []string // names
 	Texts  []string // what the operator says of scopes
 	Raw    []string // names of scopes of which nothing is said
+}
+
+// ClaimsFor returns the names of the claims that JWTs for t have, sorted.
+func (r *Resources) ClaimsFor(t Targets) (names []string) {
+	for _, target := range t {
+		if resource := r.byNumber[target.Resource]; resource != nil {
+			names = append(names, resource.Claims...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Recorded returns resources with their scopes for the audit trail, or nil.

@@ -44,9 +44,13 @@ func (i *Introspection) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `,"sub":"`...)
 		dst = append(strconv.AppendInt(dst, i.UserID, 10), '"')
 	}
+	if i.AuthTime != 0 {
+		dst = strconv.AppendInt(append(dst, `,"auth_time":`...), i.AuthTime, 10)
+		dst = append(append(append(dst, `,"acr":"`...), i.ACR...), '"')
+	}
 	if !i.Issued.IsZero() {
 		dst = strconv.AppendInt(append(dst, `,"iat":`...), i.Issued.Unix(), 10)
 	}
 	dst = strconv.AppendInt(append(dst, `,"exp":`...), i.Expires.Unix(), 10)
-	return append(dst, '}')
+	return append(append(dst, i.Claims...), '}')
 }

@@ -20,13 +20,14 @@ const (
 	Phone                                  // "phone": phone_number; needs approval for DetailUser
 	Address                                // "address": needs approval for DetailUser
 	OfflineAccess                          // "offline_access": refresh tokens outlive the session
+	Groups                                 // "groups": the claim groups
 )
 
 // InterfaceScopes is the set of scopes of the interface document.
 const InterfaceScopes = UserScopes | ServerOperations
 
-// OpenIDScopes is the set of scopes of OpenID Connect.
-const OpenIDScopes = OpenID | Profile | Email | Phone | Address | OfflineAccess
+// OpenIDScopes is the set of scopes of OpenID Connect, and Groups, which is used with them.
+const OpenIDScopes = OpenID | Profile | Email | Phone | Address | OfflineAccess | Groups
 
 // UserScopes is the set of scopes of the profile endpoints.
 const UserScopes = ViewUser | DetailUser
@@ -51,6 +52,7 @@ var scopeNames = []struct {
 	{Phone, "phone"},
 	{Address, "address"},
 	{OfflineAccess, "offline_access"},
+	{Groups, "groups"},
 }
 
 // ParseScopes parses a scope parameter; "" is the empty set. A value may repeat. An unknown value

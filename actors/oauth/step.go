@@ -7,6 +7,8 @@ type Step int
 const (
 	StepLogin         Step = iota + 1 // ask the user to sign in
 	StepChooseAccount                 // ask the user to choose an account
+	StepEnrol                         // have the user set up a second factor
+	StepFactor                        // ask the user for the second factor
 	StepConsent                       // ask the user for consent
 	StepIssue                         // issue a code for the request's scopes
 	StepRefuse                        // redirect with the error
@@ -32,6 +34,9 @@ type Browser struct {
 	Outdated    bool     // the sign-in is longer ago than max_age allows
 	HintAgrees  bool     // it is the account that id_token_hint names
 	HintDiffers bool     // id_token_hint names another account
+	TwoFactors  bool     // the user has used two factors in the session
+	HasFactor   bool     // the user has a second factor
+	MustEnrol   bool     // the user has to set up a second factor first
 	Consent     Scopes   // scopes that the user has granted the client before
 	Targets     Targets  // resources that the user has granted the client before
 	Decision    Decision // on the consent page, for this request only
@@ -52,9 +57,11 @@ func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
 	}
 	skips := r.SkipAccountChooser && remembered.scopes != 0
 	if r.Prompt.Contains(PromptNone) {
-		return silentStep(r, b, skips, before, remembered)
+		return silentStep(r, c, b, skips, before, remembered)
 	}
 	switch {
+	case r.ACR == UnknownACR:
+		return StepRefuse, errUnmet
 	case !b.SignedIn, r.Prompt.Contains(PromptLogin) && !b.Fresh:
 		return StepLogin, nil
 	case b.HintDiffers && b.Chosen:
@@ -65,6 +72,12 @@ func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
 		return StepChooseAccount, nil
 	case b.Outdated && !b.Fresh:
 		return StepLogin, nil
+	case b.MustEnrol:
+		return StepEnrol, nil
+	case b.stepsUp(r, c) && b.HasFactor:
+		return StepFactor, nil
+	case b.isUnmet(r, c):
+		return StepRefuse, errUnmet
 	case b.Decision == Denied:
 		return StepRefuse, &Error{Code: AccessDenied, Description: "The user denied access.",
 			Hint: "Ask again when the user wants it."}
@@ -74,6 +87,22 @@ func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
 		return StepConsent, nil
 	}
 	return StepIssue, nil
+}
+
+// errUnmet is the error of a request for a class of sign-ins that the user cannot reach.
+var errUnmet = &Error{Code: UnmetAuthenticationRequirements,
+	Description: "The user cannot sign in as acr_values asks for.",
+	Hint:        "Ask for 1 or 2. For 2, the user needs a second factor."}
+
+// stepsUp reports whether r, or its client, asks for a second factor that was not used.
+func (b *Browser) stepsUp(r *AuthorizationRequest, c *Client) bool {
+	return !b.TwoFactors && (r.ACR == NeedsACR2 || r.ACR == PrefersACR2 ||
+		c.Options.RequireSecondFactor)
+}
+
+// isUnmet reports whether r, or its client, insists on a second factor that was not used.
+func (b *Browser) isUnmet(r *AuthorizationRequest, c *Client) bool {
+	return !b.TwoFactors && (r.ACR == NeedsACR2 || c.Options.RequireSecondFactor)
 }
 
 // granted is what a consent allows.
@@ -114,14 +143,21 @@ func mustChoose(r *AuthorizationRequest, b Browser, skips bool) bool {
 }
 
 // silentStep is NextStep for prompt=none, which must not show a page.
-func silentStep(r *AuthorizationRequest, b Browser, skips bool, before, remembered granted) (
-	Step, *Error) {
+func silentStep(r *AuthorizationRequest, c *Client, b Browser, skips bool,
+	before, remembered granted) (Step, *Error) {
 	switch {
+	case r.ACR == UnknownACR:
+		return StepRefuse, errUnmet
 	case !b.SignedIn, b.HintDiffers, b.Outdated:
 		return StepRefuse, loginRequired("The user has to sign in.")
 	case r.Scopes.Contains(OpenID) && mustChoose(r, b, skips):
 		return StepRefuse, &Error{Code: AccountSelectionRequired,
 			Description: "The user has to choose an account.", Hint: "Ask without prompt=none."}
+	case b.MustEnrol, b.stepsUp(r, c) && b.HasFactor:
+		return StepRefuse, &Error{Code: InteractionRequired,
+			Description: "The user has to use a second factor.", Hint: "Ask without prompt=none."}
+	case b.isUnmet(r, c):
+		return StepRefuse, errUnmet
 	case !before.covers(r), !r.Scopes.Contains(OpenID) && !remembered.covers(r):
 		return StepRefuse, &Error{Code: ConsentRequired, Description: "The user has to consent.",
 			Hint: "Ask without prompt=none."}

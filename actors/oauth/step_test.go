@@ -26,6 +26,9 @@ func TestNextStep(t *testing.T) {
 	consented := func(b *oauth.Browser) { b.Consent = oauth.ViewUser }
 	allowed := func(b *oauth.Browser) { b.Decision = oauth.Allowed }
 	denied := func(b *oauth.Browser) { b.Decision = oauth.Denied }
+	twoFactors := func(b *oauth.Browser) { b.HasFactor, b.TwoFactors = true, true }
+	hasFactor := func(b *oauth.Browser) { b.HasFactor = true }
+	enrols := func(b *oauth.Browser) { b.MustEnrol = true }
 	for _, row := range []struct {
 		name    string
 		changes string
@@ -54,6 +57,20 @@ func TestNextStep(t *testing.T) {
 		{"bypass", chooser + "=true", false, web, known, oauth.StepIssue, ""},
 		{"bypass, scopes grew", chooser + "=true&scope=view-user+detail-user", false, web, known, oauth.StepConsent, ""},
 		{"bypass, public on the web", chooser + "=true", true, web, known, oauth.StepIssue, ""},
+
+		{"another class than ours", "acr_values=urn:a", false, web, out, oauth.StepRefuse, oauth.UnmetAuthenticationRequirements},
+		{"another class, silently", "acr_values=urn:a&prompt=none", false, web, known, oauth.StepRefuse, oauth.UnmetAuthenticationRequirements},
+		{"two factors, not signed in", "acr_values=2", false, web, out, oauth.StepLogin, ""},
+		{"two factors, used", "acr_values=2", false, web, with(with(chosen, consented), twoFactors), oauth.StepIssue, ""},
+		{"two factors, one used", "acr_values=2", false, web, with(with(chosen, consented), hasFactor), oauth.StepFactor, ""},
+		{"two factors, one used, and a decision", "acr_values=2", false, web, with(with(chosen, allowed), hasFactor), oauth.StepFactor, ""},
+		{"two factors, there is one", "acr_values=2", false, web, with(chosen, consented), oauth.StepRefuse, oauth.UnmetAuthenticationRequirements},
+		{"two factors or one, one used", "acr_values=2+1", false, web, with(with(chosen, consented), hasFactor), oauth.StepFactor, ""},
+		{"two factors or one, there is one", "acr_values=2+1", false, web, with(chosen, consented), oauth.StepIssue, ""},
+		{"one factor or two", "acr_values=1+2", false, web, with(with(chosen, consented), hasFactor), oauth.StepIssue, ""},
+		{"must enrol", "", false, web, with(with(chosen, consented), enrols), oauth.StepEnrol, ""},
+		{"two factors, must enrol", "acr_values=2", false, web, with(with(chosen, consented), enrols), oauth.StepEnrol, ""},
+		{"must enrol, no account chosen", "", false, web, with(in, enrols), oauth.StepChooseAccount, ""},
 
 		{"prompt=login", "prompt=login", false, web, known, oauth.StepLogin, ""},
 		{"prompt=login after a choice", "prompt=login", false, web, with(chosen, consented), oauth.StepLogin, ""},

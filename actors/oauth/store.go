@@ -35,6 +35,10 @@ type Store interface {
 	RefreshToken(ctx context.Context, hash Hash) (*RefreshToken, error)
 	// Clients returns up to limit clients whose ID is greater than after, sorted by ID.
 	Clients(ctx context.Context, after string, limit int) ([]*Client, error)
+	// FindClients returns up to limit clients with a text in their name or ID, in no order. It reads all
+	// clients while there are fewer: ctx limits the time, and those that were found until its deadline
+	// come with context.DeadlineExceeded.
+	FindClients(ctx context.Context, text string, limit int) ([]*Client, error)
 	// CreateClient inserts c with its ID and sets its Version and Epoch, which is above that of a
 	// former client with the ID. It returns ErrClientIDTaken if there is one.
 	CreateClient(ctx context.Context, c *Client) error
@@ -50,6 +54,14 @@ type Store interface {
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 
+	// Claims returns all declared claims, by name.
+	Claims(ctx context.Context) ([]Claim, error)
+	// PutClaim inserts c, or replaces the one with its name. It returns ErrNotFound if there is no such
+	// attribute.
+	PutClaim(ctx context.Context, c Claim) error
+	// DeleteClaim deletes a claim, or returns ErrNotFound.
+	DeleteClaim(ctx context.Context, name string) error
+
 	RegistrationStore
 	DeviceStore
 	// UseAssertion keeps the Replay of an assertion until it expires. It returns ErrConflict if it
@@ -57,6 +69,7 @@ type Store interface {
 	UseAssertion(ctx context.Context, replay Hash, expires time.Time) error
 
 	ResourceStore
+	ProviderStore
 
 	// Keys returns the keys of all purposes, in the order of Purposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the

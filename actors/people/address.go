@@ -75,6 +75,7 @@ func (s *Service) ConfirmChange(
 	}
 	a := authority{
 		kind: asPerson, way: c.ProvedBy, at: c.Ends.Add(-account.ProofLifetime),
+		factor:  session.FactorUsed(),
 		session: session.Hash, keep: session.Hash,
 	}
 	return s.changeUser(ctx, session.UserID, a, now, func(u *account.User) error {

@@ -2,7 +2,9 @@ package people
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
@@ -43,6 +45,9 @@ func ofSignIn(
 	}
 	event := audit.Event{Action: audit.SignIn, Subject: audit.OfUser(u.ID), Target: e.app,
 		Details: []string{e.means}, Data: audit.Data{"factors": session.AMR, "session": session.ID()}}
+	if of, ok := strings.CutPrefix(string(e.way), connectionPrefix); ok {
+		event.Data["provider"], _, _ = strings.Cut(of, " ")
+	}
 	if !e.known {
 		event.Details = append(event.Details, "new_browser")
 	}
@@ -71,15 +76,47 @@ func ofChange(ctx context.Context, old, u *account.User, a authority) context.Co
 		}
 		ctx = ofUser(ctx, action, u.ID)
 	}
+	if lacksPasskey(old, u) {
+		ctx = ofUser(ctx, audit.PasskeyAdded, u.ID)
+	}
+	if lacksPasskey(u, old) {
+		ctx = ofUser(ctx, audit.PasskeyRemoved, u.ID)
+	}
+	var factors []string
+	for _, c := range credentialsOf(old, u) {
+		if c.factors != "" {
+			factors = append(factors, c.factors)
+		}
+	}
+	if factors != nil {
+		ctx = ofUser(ctx, audit.FactorsChanged, u.ID, factors...)
+	}
+	ctx = ofConnections(ctx, audit.ConnectionAdded, u.ID, old, u)
+	ctx = ofConnections(ctx, audit.ConnectionRemoved, u.ID, u, old)
 	ctx = ofMembers(ctx, audit.AddressChanged, u.ID, addresses)
-	return ofMembers(ctx, audit.AccountChanged, u.ID, differing([]member{
+	attributes := differing([]member{{"attributes", string(old.Attributes), string(u.Attributes)}})
+	return ofMembers(ctx, audit.AccountChanged, u.ID, append(differing([]member{
 		{"name", old.Name, u.Name}, {"username", old.Username, u.Username},
 		{"gender", old.Gender, u.Gender}, {"bio", old.Bio, u.Bio},
 		{"place_of_birth", old.PlaceOfBirth, u.PlaceOfBirth},
 		{"date_of_birth", old.DateOfBirth, u.DateOfBirth}, {"address", old.Address, u.Address},
 		{"profile_picture", old.ProfilePicture, u.ProfilePicture},
 		{"phone_sign_in", strconv.FormatBool(old.PhoneSignIn), strconv.FormatBool(u.PhoneSignIn)},
-	}))
+	}), attributes...))
+}
+
+// ofConnections returns a context whose next write records each connection that b has and a does not
+// have. Its target is the issuer.
+func ofConnections(
+	ctx context.Context, action audit.Action, id int64, a, b *account.User,
+) context.Context {
+	for _, c := range b.Credentials.Connections {
+		if !slices.Contains(a.Ways(), c.Way()) {
+			ctx = audit.With(ctx, audit.Event{Action: action, Subject: audit.OfUser(id),
+				Target: c.Issuer})
+		}
+	}
+	return ctx
 }
 
 // ofMembers returns a context whose next write records changed members of a user's record, if there

@@ -11,6 +11,7 @@ import (
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
+	"gatehouse/actors/texts"
 )
 
 // Errors about a code that a person entered.
@@ -24,7 +25,8 @@ var (
 	// ErrPasswordNeeded says that a code to the phone does not replace the account's password. It
 	// is returned after the right code only.
 	ErrPasswordNeeded = errors.New("the account signs in with its password")
-	// ErrDisabled says that the account is disabled. It is returned after the right code only.
+	// ErrDisabled says that the account is disabled. It is returned after the right password or code
+	// only.
 	ErrDisabled = errors.New("the account is disabled")
 )
 
@@ -162,7 +164,8 @@ func (s *Service) sendCode(
 		return fmt.Errorf("send code: %w", errNoMessenger)
 	}
 	message := account.Message{Channel: c.Channel, To: recipientOf(c, owner), Kind: c.Message,
-		Language: languageOf(ctx, owner), Trace: audit.SourceOf(ctx).Trace}
+		Language: languageOf(ctx, owner), Browser: texts.DeviceNear(by.Device, by.Place),
+		App: by.AppName, Trace: audit.SourceOf(ctx).Trace}
 	secret := account.NewSecret() // never equal to 6 digits
 	if c.Message.HasCode() {
 		message.Code = account.NewCode()
@@ -175,7 +178,7 @@ func (s *Service) sendCode(
 	c.Renew(hash, now)
 	last := account.Message{
 		Channel: c.Channel, To: message.To, Kind: account.LongCode, Code: account.NewLongCode(),
-		Language: message.Language, Trace: message.Trace,
+		Language: message.Language, Browser: message.Browser, App: message.App, Trace: message.Trace,
 	}
 	plan, err := s.saveChallenge(ctx, c, last, by, save, now)
 	if err != nil || plan == account.SendNothing {
@@ -271,7 +274,10 @@ func (s *Service) signInByCode(
 	if purpose == account.ForResetProof {
 		purpose = account.ForReset
 	}
-	e := entry{by.Device, string(purpose), account.WayOf(c.Channel), known, by.App}
+	e := entry{
+		device: by.Device, means: string(purpose), way: account.WayOf(c.Channel), known: known,
+		app: by.App, second: by.Second,
+	}
 	return s.startSession(ctx, u, e, now)
 }
 

@@ -1,10 +1,13 @@
 package people
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/actors/account"
@@ -16,6 +19,10 @@ import (
 // older: see Service.Needs and Service.BeginProof.
 var ErrProofNeeded = errors.New("the change needs a code to an older channel of the account")
 
+// ErrFactorNeeded says that a change of credentials needs a second factor of the account, which was
+// not used for too long: see Service.UseFactor.
+var ErrFactorNeeded = errors.New("the change needs the second factor of the account")
+
 // ErrLastWay says that a change would leave the account without a way in.
 var ErrLastWay = errors.New("the account would have no way in")
 
@@ -24,6 +31,7 @@ type authority struct {
 	kind    authorityKind
 	way     account.Way   // asPerson, asRecovery: that has proved who the person is
 	at      time.Time     // when it has
+	factor  time.Time     // when a second factor was used; zero = never
 	session [32]byte      // asPerson: the one that the person is in. It has to live until the change
 	keep    [32]byte      // session that goes on; zero = none
 	link    *account.Link // asLink: the link that was used
@@ -41,7 +49,7 @@ const (
 
 // authorityOf returns the authority of a request that proves nothing.
 func authorityOf(ctx context.Context) authority {
-	if k := audit.SourceOf(ctx).Actor.Kind; k == audit.Operator || k == audit.System {
+	if s := audit.SourceOf(ctx); s.ByOperator() || s.Actor.Kind == audit.System {
 		return authority{kind: asOperator}
 	}
 	return authority{}
@@ -61,24 +69,28 @@ type credential struct {
 	name string
 	// differs reports whether the change is among those from old to u.
 	differs func(old, u *account.User) bool
-	since   func(u *account.User) *time.Time // is set to the time of the change
+	since   func(u *account.User) *time.Time // is set to the time of the change; nil = none
 	ends    ends
 	notice  account.Kind // to all old and new channels
 	left    func(old *account.User) (account.Channel, string, time.Time)
+	factors string // what the audit trail calls the change of second factors; "" = it is none
+	// endsTrust says that the change ends the trust in all browsers.
+	endsTrust bool
 }
 
 // credentials are all changes of credentials of a user's record. changeUser makes all of them.
 // deleteUser makes the one that is left: the end of the account.
 var credentials = []credential{
 	{
-		name: "password set", ends: endsTokens, notice: account.PasswordSet, since: passwordSince,
+		name: "password set", ends: endsTokens, endsTrust: true, notice: account.PasswordSet,
+		since: passwordSince,
 		differs: func(old, u *account.User) bool {
 			return old.PasswordHash == "" && u.PasswordHash != ""
 		},
 	},
 	{
-		name: "password changed", ends: endsTokens, notice: account.PasswordChanged,
-		since: passwordSince,
+		name: "password changed", ends: endsTokens, endsTrust: true,
+		notice: account.PasswordChanged, since: passwordSince,
 		differs: func(old, u *account.User) bool {
 			return old.PasswordHash != "" && u.PasswordHash != old.PasswordHash
 		},
@@ -121,6 +133,67 @@ var credentials = []credential{
 		notice: account.PhoneSignInEnded, since: phoneSignInSince,
 		differs: func(old, u *account.User) bool { return old.PhoneSignIn && !u.PhoneSignIn },
 	},
+	{
+		name: "passkey added", ends: endsNothing, notice: account.PasskeyAdded,
+		differs: func(old, u *account.User) bool { return lacksPasskey(old, u) },
+	},
+	{
+		name: "passkey removed", ends: endsSessions, notice: account.PasskeyRemoved,
+		differs: func(old, u *account.User) bool { return lacksPasskey(u, old) },
+	},
+	{
+		name: "authenticator added", ends: endsNothing, endsTrust: true,
+		notice: account.AuthenticatorAdded, factors: "authenticator_added",
+		differs: func(old, u *account.User) bool {
+			return u.Credentials.Authenticator != nil && isOtherApp(old, u)
+		},
+	},
+	{
+		name: "authenticator removed", ends: endsSessions, endsTrust: true,
+		notice: account.AuthenticatorRemoved, factors: "authenticator_removed",
+		differs: func(old, u *account.User) bool {
+			return old.Credentials.Authenticator != nil && isOtherApp(old, u)
+		},
+	},
+	{
+		name: "recovery codes replaced", ends: endsNothing, notice: account.RecoveryCodesReplaced,
+		factors: "recovery_codes_replaced",
+		differs: func(old, u *account.User) bool {
+			return u.Credentials.RecoveryCodes != nil && !isOtherApp(old, u) &&
+				!reflect.DeepEqual(old.Credentials.RecoveryCodes, u.Credentials.RecoveryCodes)
+		},
+	},
+	{
+		name: "connection added", ends: endsNothing, notice: account.ConnectionAdded,
+		differs: connected,
+	},
+	{
+		name: "connection removed", ends: endsSessions, notice: account.ConnectionRemoved,
+		differs: func(old, u *account.User) bool { return connected(u, old) },
+	},
+}
+
+// lacksPasskey reports whether other has a passkey that u has not.
+func lacksPasskey(u, other *account.User) bool {
+	return slices.ContainsFunc(other.Credentials.Passkeys, func(key account.Passkey) bool {
+		i := u.Credentials.Passkey(key.ID)
+		return i < 0 || !bytes.Equal(u.Credentials.Passkeys[i].PublicKey, key.PublicKey) ||
+			u.Credentials.Passkeys[i].SignsIn != key.SignsIn
+	})
+}
+
+// isOtherApp reports whether u has another authenticator app than old, or only one of them has one.
+// Its secret may be sealed under another key.
+func isOtherApp(old, u *account.User) bool {
+	a, b := old.Credentials.Authenticator, u.Credentials.Authenticator
+	return (a == nil) != (b == nil) || a != nil && !a.Created.Equal(b.Created)
+}
+
+// connected reports whether b has a connection that a does not have.
+func connected(a, b *account.User) bool {
+	return slices.ContainsFunc(b.Credentials.Connections, func(c account.Connection) bool {
+		return !slices.Contains(a.Ways(), c.Way())
+	})
 }
 
 func emailOf(u *account.User) string { return u.Email }
@@ -183,23 +256,30 @@ func (s *Service) saveUser(
 	for _, one := range all {
 		c.EndSessions = c.EndSessions || one.ends >= endsSessions
 		c.EndTokens = c.EndTokens || one.ends == endsTokens
-		if a.kind != asLink { // which restores the time as well
+		c.EndTrust = c.EndTrust || one.endsTrust
+		if one.since != nil && a.kind != asLink { // which restores the time as well
 			*one.since(u) = now
 		}
 	}
+	c.FreeFactors = isOtherApp(old, u)
 	if a.kind == asLink {
+		c.EndTrust = true
 		c.Used, c.Undone, c.EndTokens, c.Keep = a.link.Hash, a.link.Made, true, [32]byte{}
 	}
 	c.Notices = s.noticesOf(ctx, old, u, all, a, now)
 	return s.config.Store.ChangeCredentials(ofChange(ctx, old, u, a), u, c)
 }
 
-// checkAuthority returns ErrProofNeeded unless a allows to change the credentials of u.
+// checkAuthority returns ErrProofNeeded or ErrFactorNeeded unless a allows to change the credentials of
+// u.
 func (s *Service) checkAuthority(a authority, u *account.User, now time.Time) error {
 	switch a.kind {
 	case asOperator, asLink:
 		return nil
 	case asPerson, asRecovery:
+		if u.HasSecondFactor() && now.Sub(a.factor) >= account.ProofLifetime {
+			return ErrFactorNeeded
+		}
 		asks := s.asks
 		if a.kind == asRecovery {
 			asks = s.sends
@@ -212,7 +292,13 @@ func (s *Service) checkAuthority(a authority, u *account.User, now time.Time) er
 }
 
 // asks reports whether the service can ask for a way in.
-func (s *Service) asks(w account.Way) bool { return w == account.PasswordWay || s.sends(w) }
+func (s *Service) asks(w account.Way) bool {
+	return w == account.PasswordWay || w.IsPasskey() && s.config.PasskeyDomain != "" || s.sends(w) ||
+		strings.HasPrefix(string(w), connectionPrefix) && s.signsInWith(w)
+}
+
+// connectionPrefix begins each way in that is a connection.
+var connectionPrefix = strings.TrimSpace(string((&account.Connection{}).Way())) + " "
 
 // sends reports whether the service can send codes to a way in.
 func (s *Service) sends(w account.Way) bool {

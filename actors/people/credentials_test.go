@@ -18,7 +18,9 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
+	"gatehouse/actors/people/passkeytest"
 	"gatehouse/actors/token"
 )
 
@@ -133,6 +135,26 @@ var credentialRows = map[string]credentialRow{
 			annMail: account.PhoneRemoved, annPhone: account.AddressLeft,
 		},
 	},
+	"connection added": {
+		has: byBoth, wants: audit.ConnectionAdded, do: connectAcme,
+		notices: map[string]account.Kind{
+			annMail: account.ConnectionAdded, annPhone: account.ConnectionAdded,
+		},
+	},
+	"connection removed": {
+		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
+			Credentials: account.Credentials{
+				Connections: []account.Connection{{Issuer: acmeIssuer, Subject: "1"}},
+			}},
+		wants: audit.ConnectionRemoved, ends: true,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			c := f.Connected(u, nil)[0]
+			return f.RemoveConnection(f.ctx, u, p.Session, c.ID(), f.now)
+		},
+		notices: map[string]account.Kind{
+			annMail: account.ConnectionRemoved, annPhone: account.ConnectionRemoved,
+		},
+	},
 	"phone allowed in place of a password": {
 		has: byBoth, wants: audit.AccountChanged, do: allowPhone(true),
 		notices: map[string]account.Kind{
@@ -148,6 +170,96 @@ var credentialRows = map[string]credentialRow{
 			annMail: account.PhoneSignInEnded, annPhone: account.PhoneSignInEnded,
 		},
 	},
+	"passkey added": {
+		has: byBoth, wants: audit.PasskeyAdded,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			key := passkeytest.New(f.t, passkeyIssuer)
+			n := people.NewPasskey{Handle: people.NewHandle(u), Name: "Key",
+				PasskeyAnswer: people.PasskeyAnswer{Challenge: make([]byte, 32), Made: f.now}}
+			n.Response = key.Create(f.t, f.NewPasskeyOptions(u, "Atlas", n.Challenge, n.Handle, false))
+			_, err := f.AddPasskey(f.ctx, u, p, n, f.now)
+			return err
+		},
+		notices: map[string]account.Kind{
+			annMail: account.PasskeyAdded, annPhone: account.PasskeyAdded,
+		},
+	},
+	"passkey removed": {
+		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
+			Credentials: account.Credentials{Handle: make([]byte, 32),
+				Passkeys: []account.Passkey{{ID: []byte("key"), Name: "Key", SignsIn: true}}}},
+		wants: audit.PasskeyRemoved, ends: true,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			return f.RemovePasskey(f.ctx, u, p, []byte("key"), f.now)
+		},
+		notices: map[string]account.Kind{
+			annMail: account.PasskeyRemoved, annPhone: account.PasskeyRemoved,
+		},
+	},
+}
+
+// TestUndoEndsConnections undoes a removed address: connections that were younger than a day then go
+// with what was added since, and older ones stay.
+func TestUndoEndsConnections(t *testing.T) {
+	f := newCodeFixture(t)
+	has := byBoth
+	has.Credentials.Connections = []account.Connection{
+		{Issuer: acmeIssuer, Subject: "old", Created: f.now.Add(-48 * time.Hour)},
+		{Issuer: acmeIssuer, Subject: "young", Created: f.now.Add(-time.Hour)},
+	}
+	u := f.newUser(t, has)
+	session := f.newSession(t, u)
+	f.prove(t, u, session)
+	if err := remove(account.Email)(f, u, people.Proof{Session: session, Password: password}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := f.UseLink(f.ctx, f.linkTo(t, annMail), f.now)
+	if err != nil || u.Email != annMail {
+		t.Fatalf("got %+v and error %v, want the address back", u, err)
+	}
+	if got := u.Credentials.Connections; len(got) != 1 || got[0].Subject != "old" {
+		t.Errorf("got %+v, want the old connection", got)
+	}
+}
+
+// acme is a provider whose one person is always signed in.
+type acme struct{}
+
+func (acme) AuthorizationURL(
+	_ context.Context, _ *oauth.Provider, r oauth.ProviderRequest,
+) (string, error) {
+	return r.State, nil
+}
+
+func (acme) Identity(
+	_ context.Context, p *oauth.Provider, _ oauth.ProviderResponse,
+) (*oauth.ProviderIdentity, error) {
+	return &oauth.ProviderIdentity{Issuer: p.Issuer, Subject: "1", Account: "ann"}, nil
+}
+
+func (acme) IsAway(*oauth.Provider) bool { return false }
+
+const acmeIssuer = "https://acme.example"
+
+// connectAcme adds a connection to the account of p's session.
+func connectAcme(f *codeFixture, _ *account.User, p people.Proof) error {
+	ctx := f.ctx
+	err := f.store.SaveProvider(ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
+		Issuer: acmeIssuer, ClientID: "gate"})
+	if err != nil && !errors.Is(err, oauth.ErrConflict) {
+		return err
+	}
+	state, err := f.BeginWith(ctx, people.With{Provider: "acme", Purpose: people.WithAdd,
+		Secret: "secret", Session: p.Session}, f.now)
+	if err != nil {
+		return err
+	}
+	a, err := f.TakeWith(ctx, "acme", state, "secret", f.now)
+	if err != nil {
+		return err
+	}
+	_, err = f.FinishWith(ctx, a, people.Returned{State: state, Secret: "secret"}, p.Session, nil, f.now)
+	return err
 }
 
 // TestEachChangeOfCredentials walks the table with two processes. Each change is refused without a
@@ -268,6 +380,7 @@ func (f *codeFixture) another(t *testing.T) *codeFixture {
 	other := *f
 	other.services = startServices(t, openStore(t, f.url), func(c *people.Config, _ *token.Config) {
 		c.Messenger, c.Channels = f.messages, account.Channels{SMS: true, Email: true}
+		c.Issuer, c.PasskeyDomain = passkeyIssuer, "example.com"
 	})
 	t.Cleanup(func() { other.close(t) })
 	return &other
@@ -276,7 +389,7 @@ func (f *codeFixture) another(t *testing.T) *codeFixture {
 // newUser creates Ann, with a password if its hash is not empty.
 func (f *codeFixture) newUser(t *testing.T, has account.User) *account.User {
 	t.Helper()
-	f.ctx = t.Context()
+	f.ctx, f.t = t.Context(), t
 	has.Name, has.Created, has.Updated = "Ann", f.now, f.now
 	if has.PasswordHash != "" {
 		has.PasswordHash = f.hasher.Hash(password)
@@ -336,7 +449,7 @@ func (f *codeFixture) wantNotices(t *testing.T, want map[string]account.Kind) {
 			t.Errorf("got two notices to %s", n.To)
 		}
 		got[n.To] = n.Kind
-		if m := f.Message(&n); !strings.HasPrefix(m.Link, "/link?token=") {
+		if m := f.Message(&n); !strings.HasPrefix(m.Link, passkeyIssuer+"/link?token=") {
 			t.Errorf("got %+v, want a link", m)
 		}
 	}
@@ -712,7 +825,7 @@ func TestCredentialsAreStoredInOnePlace(t *testing.T) {
 	for method, want := range map[string][]string{
 		"ChangeCredentials": {"saveUser"}, "DeleteUser": {"deleteUser"},
 		"UpdateUser": {"rehash", "saveUser"}, // of the same password; and without such changes
-		"CreateUser": {"CreateUser"},
+		"CreateUser": {"CreateUser", "createWith"},
 	} {
 		if slices.Sort(got[method]); !slices.Equal(got[method], want) {
 			t.Errorf("%s is called by %q, want %q", method, got[method], want)

@@ -45,7 +45,7 @@ var databases = map[string]func(*testing.T) string{
 }
 
 // openStore opens the database at url. The caller closes it.
-func openStore(t *testing.T, url string) *sqlstore.Store {
+func openStore(t testing.TB, url string) *sqlstore.Store {
 	t.Helper()
 	config := sqlstore.Config{
 		URL: url, Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour,
@@ -71,7 +71,7 @@ type services struct {
 
 // startServices starts the services, with changes to their configurations. close ends them.
 func startServices(
-	t *testing.T, store *sqlstore.Store, changes ...func(*people.Config, *token.Config),
+	t testing.TB, store *sqlstore.Store, changes ...func(*people.Config, *token.Config),
 ) services {
 	t.Helper()
 	s := services{
@@ -89,6 +89,7 @@ func startServices(
 	config := people.Config{
 		Store: store, Session: 14 * 24 * time.Hour, SessionMax: 90 * 24 * time.Hour, Hasher: s.hasher,
 		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Providers: store, ProviderClient: acme{},
 	}
 	for _, change := range changes {
 		change(&config, &tokens)
@@ -99,6 +100,7 @@ func startServices(
 	}
 	config.Tokens = s.tokens
 	config.Keys = func() []oauth.Key { return s.tokens.Keys(oauth.BrowserKeys) }
+	config.FactorKeys = func() []oauth.Key { return s.tokens.Keys(oauth.FactorKeys) }
 	if s.Service, err = people.New(config); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func startServices(
 }
 
 // close stops the services and closes their database.
-func (s services) close(t *testing.T) {
+func (s services) close(t testing.TB) {
 	t.Helper()
 	err := errors.Join(s.Service.Stop(context.Background()), s.tokens.Stop(context.Background()))
 	s.system.Shutdown()
@@ -344,6 +346,7 @@ type codeFixture struct {
 	metrics  *prometheus.Registry
 	now      time.Time
 	ctx      context.Context // of newUser
+	t        testing.TB      // of newUser
 	url      string          // of the database
 }
 
@@ -358,6 +361,7 @@ func openCodeFixture(t *testing.T, url string, buffered int) *codeFixture {
 	store := openStore(t, f.url)
 	f.services = startServices(t, store, func(c *people.Config, _ *token.Config) {
 		c.Messenger, c.Channels = f.messages, account.Channels{SMS: true, Email: true}
+		c.Issuer, c.PasskeyDomain = passkeyIssuer, "example.com"
 		c.Metrics = f.metrics
 	})
 	return f

@@ -90,7 +90,7 @@ func (s *Service) pace(
 }
 
 // limitCaller calls check unless too many attempts of the caller have failed. An attempt has failed
-// when check returns ErrWrongCredentials or ErrWrongCode. Known browsers are exempt: many people may
+// when check returns ErrWrongCredentials, ErrWrongCode, ErrPasskeyWrong or ErrPasskeyUnknown. Known browsers are exempt: many people may
 // share an address. byCode says whether a code helps.
 func (s *Service) limitCaller(
 	caller netip.Addr, exempt, byCode bool, now time.Time, check func() error,
@@ -102,7 +102,8 @@ func (s *Service) limitCaller(
 		return &ThrottledError{RetryAfter: wait, ByCode: byCode}
 	}
 	err := check()
-	if !errors.Is(err, ErrWrongCredentials) && !errors.Is(err, ErrWrongCode) {
+	if !errors.Is(err, ErrWrongCredentials) && !errors.Is(err, ErrWrongCode) &&
+		!errors.Is(err, ErrPasskeyWrong) && !errors.Is(err, ErrPasskeyUnknown) {
 		s.wrongPasswords.Forgive(caller)
 	}
 	return err

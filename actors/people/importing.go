@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-webauthn/webauthn/protocol/webauthncose"
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
@@ -59,8 +60,31 @@ func importProblem(u *account.User, now time.Time) (*account.FieldError, error) 
 		return &account.FieldError{Field: "password_hash", Message: "is of no use without an e-mail address"}, nil
 	case u.PhoneSignIn && u.Phone == "":
 		return &account.FieldError{Field: "phone_sign_in", Message: "needs a phone number"}, nil
+	case checkImportedPasskeys(&u.Credentials) != nil:
+		return &account.FieldError{Field: "passkeys", Message: "must be as an export wrote them"}, nil
 	case u.PasswordHash != "" && errors.As(account.CheckHash(u.PasswordHash), &wrong):
 		return &wrong, nil
 	}
 	return nil, nil
+}
+
+// checkImportedPasskeys returns an error unless the passkeys of c are as this service keeps them.
+func checkImportedPasskeys(c *account.Credentials) error {
+	if c.Passkeys == nil && c.Handle == nil {
+		return nil
+	}
+	if len(c.Handle) != HandleLength || len(c.Passkeys) > account.MaxPasskeys {
+		return ErrPasskeyWrong
+	}
+	for i, key := range c.Passkeys {
+		_, err := webauthncose.ParsePublicKey(key.PublicKey)
+		if len(key.ID) == 0 || len(key.ID) > maxCredentialID || err != nil || key.Created.IsZero() ||
+			len(key.Transports) > maxTransports || c.Passkey(key.ID) != i {
+			return ErrPasskeyWrong
+		}
+		if _, err := account.CheckPasskeyName(key.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

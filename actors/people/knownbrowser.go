@@ -24,32 +24,61 @@ const markLength = 4 + 16
 
 // mark returns the mark of a browser that signs in to u at now.
 func (k knownBrowsers) mark(u *account.User, now time.Time) string {
+	return k.markFor(u, nil, now)
+}
+
+// ownMark is mark for a browser that has used the second factor of u: others cannot use up its
+// attempts.
+func (k knownBrowsers) ownMark(u *account.User, now time.Time) string {
+	return k.markFor(u, factorOf(u), now)
+}
+
+func (k knownBrowsers) markFor(u *account.User, factor []byte, now time.Time) string {
 	mark := make([]byte, 4, markLength)
 	binary.BigEndian.PutUint32(mark, uint32(now.Unix()/60))
-	mac := markMAC(&k.keys()[0], mark, u)
+	mac := markMAC(&k.keys()[0], mark, u, factor)
 	return base64.RawURLEncoding.EncodeToString(append(mark, mac...))
+}
+
+// factorOf returns what an ownMark is bound to besides; nil = u has no second factor.
+func factorOf(u *account.User) []byte {
+	if a := u.Credentials.Authenticator; a != nil {
+		return binary.BigEndian.AppendUint64([]byte("app"), uint64(a.Created.UnixMilli()))
+	}
+	return nil
 }
 
 // knows reports whether the browser with that mark has signed in to u before.
 func (k knownBrowsers) knows(mark string, u *account.User, now time.Time) bool {
+	return k.hasMark(mark, u, nil, now) || k.owns(mark, u, now)
+}
+
+// owns reports whether the browser with that mark has used the second factor of u before.
+func (k knownBrowsers) owns(mark string, u *account.User, now time.Time) bool {
+	factor := factorOf(u)
+	return factor != nil && k.hasMark(mark, u, factor, now)
+}
+
+func (k knownBrowsers) hasMark(mark string, u *account.User, factor []byte, now time.Time) bool {
 	given, err := base64.RawURLEncoding.DecodeString(mark)
 	if err != nil || len(given) != markLength {
 		return false
 	}
 	minutes, mac := given[:4], given[4:]
 	genuine := slices.ContainsFunc(k.keys(), func(key oauth.Key) bool {
-		return hmac.Equal(mac, markMAC(&key, minutes, u))
+		return hmac.Equal(mac, markMAC(&key, minutes, u, factor))
 	})
 	made := time.Unix(60*int64(binary.BigEndian.Uint32(minutes)), 0)
 	return genuine && now.Sub(made) < oauth.BrowserLifetime
 }
 
 // markMAC returns the HMAC of a mark.
-func markMAC(key *oauth.Key, minutes []byte, u *account.User) []byte {
+func markMAC(key *oauth.Key, minutes []byte, u *account.User, factor []byte) []byte {
 	mac := hmac.New(sha256.New, key.Secret[:])
 	mac.Write(minutes)
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(u.ID)))
 	mac.Write([]byte(u.PasswordHash))
+	mac.Write(factor)
 	return mac.Sum(nil)[:markLength-4]
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/account"
@@ -79,9 +80,17 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 	if !u.IsSettled(account.PhoneWay, l.Made) {
 		u.Phone, u.PhoneSince = "", time.Time{}
 	}
+	u.Credentials.RemovePasskeys(func(key *account.Passkey) bool {
+		return l.Made.Sub(key.Created) < account.WayAge
+	})
 	if l.Made.Sub(u.PhoneSignInSince) < account.WayAge {
 		u.PhoneSignIn, u.PhoneSignInSince = false, time.Time{}
 	}
+	if a := u.Credentials.Authenticator; a != nil && l.Made.Sub(a.Created) < account.WayAge {
+		u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
+	}
+	u.Credentials.Connections = slices.DeleteFunc(slices.Clone(u.Credentials.Connections),
+		func(c account.Connection) bool { return !u.IsSettled(c.Way(), l.Made) })
 	*addressOf(u, l.Channel) = l.Address
 	if l.Channel == account.SMS {
 		u.PhoneSince = l.Since

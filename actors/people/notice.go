@@ -13,6 +13,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/texts"
 	"gatehouse/actors/trace"
 )
 
@@ -57,7 +58,8 @@ func (s *Service) noticesTo(
 
 // noticesOf returns the notices about changes of credentials from old to u, for all old and new
 // channels. A channel that has left gets a link that restores it, unless an operator or a link has
-// made the change, or it was there for too short a time to be trusted.
+// made the change, a settled second factor has confirmed it, or the channel was there for too short a
+// time to be trusted.
 func (s *Service) noticesOf(
 	ctx context.Context, old, u *account.User, changes []credential, a authority, now time.Time,
 ) (all []account.Notice) {
@@ -81,7 +83,8 @@ func (s *Service) noticesOf(
 		if a.kind == asLink {
 			n.Kind = account.ChangeUndone
 		}
-		if a.kind == asLink || a.kind == asOperator || !old.IsSettled(account.WayOf(channel), now) {
+		if a.kind == asLink || a.kind == asOperator || a.byFactor(old, now) ||
+			!old.IsSettled(account.WayOf(channel), now) {
 			n.Seed, n.Link = "", [32]byte{}
 		}
 		all = append(all, n)
@@ -111,7 +114,7 @@ func (s *Service) notice(
 	source := audit.SourceOf(ctx)
 	return account.Notice{
 		UserID: u.ID, Channel: to.channel, To: to.address, Kind: kind, Made: now, At: now, Count: 1,
-		Browser: source.Browser, ByOperator: source.ByOperator(), Language: languageOf(ctx, u),
+		Browser: texts.DeviceNear(source.Browser, source.Place), ByOperator: source.ByOperator(), Language: languageOf(ctx, u),
 		Seed: seed, Link: oauth.HashOf(linkToken(&s.known.keys()[0], seed)),
 	}
 }
@@ -151,7 +154,11 @@ func (s *Service) Message(n *account.Notice) account.Message {
 	}
 	for _, key := range s.known.keys() {
 		if token := linkToken(&key, n.Seed); oauth.HashOf(token) == n.Link {
-			m.Link = s.config.Issuer + PathLink + "?token=" + token
+			path := PathLink
+			if n.Kind == account.InvitationSent {
+				path = PathInvitation
+			}
+			m.Link = s.config.Issuer + path + "?token=" + token
 		}
 	}
 	return m

@@ -18,8 +18,12 @@ type Proof struct {
 	Password string // if Needs says so
 	Caller   netip.Addr
 	Known    string // value of the cookie that marks the browser as known; "" = none
-	// SignIn says that the last sign-in is proof as well: what is done gives nobody a way in.
+	// SignIn says that the last sign-in is proof as well, unless it was by password: what is done gives
+	// nobody a way in.
 	SignIn bool
+	// Offered says that the last sign-in is proof as well, if it was by password: what is done was
+	// offered after it.
+	Offered bool
 }
 
 // Need says what a proof needs.
@@ -29,7 +33,8 @@ type Need int
 const (
 	NeedsNothing Need = iota
 	NeedsPassword
-	NeedsCode // as BeginProof sends it
+	NeedsCode   // as BeginProof sends it
+	NeedsFactor // as UseFactor takes it; what else is needed is known then
 )
 
 // Needs returns what the person in a session has to enter before credentials of u can be changed.
@@ -37,14 +42,36 @@ const (
 func (s *Service) Needs(
 	u *account.User, session *account.Session, signIn bool, now time.Time,
 ) Need {
+	if u.HasSecondFactor() && !session.UsedFactor(account.ProofLifetime, now) {
+		return NeedsFactor
+	}
 	proving := u.Proving(s.asks, now)
-	if slices.Contains(proving, account.PasswordWay) {
+	way, _, ok := proved(session, proving, signIn, now)
+	hasPassword := slices.Contains(proving, account.PasswordWay)
+	switch {
+	case ok && (!hasPassword || isStrong(way)):
+		return NeedsNothing
+	case hasPassword:
 		return NeedsPassword
 	}
-	if _, _, ok := proved(session, proving, signIn, now); ok {
-		return NeedsNothing
-	}
 	return NeedsCode
+}
+
+// isStrong reports whether a way in is as good a proof as the password, where there is one.
+func isStrong(w account.Way) bool { return w == account.PasswordWay || w.IsPasskey() }
+
+// ProveByPassword notes in the session of p that the password of u was entered: for
+// account.ProofLifetime it allows changes of credentials. The error is one of Prove, or
+// account.ErrNotFound if the session has ended.
+func (s *Service) ProveByPassword(
+	ctx context.Context, u *account.User, p Proof, now time.Time,
+) error {
+	a, err := s.prove(ctx, u, p, now)
+	if err != nil || a.way != account.PasswordWay {
+		return err
+	}
+	p.Session.Proved, p.Session.ProvedBy = now, account.PasswordWay
+	return s.config.Store.ProveSession(ctx, p.Session)
 }
 
 // proved returns which of the ways in has proved in a session, not longer than ProofLifetime ago,
@@ -55,16 +82,16 @@ func proved(
 	if slices.Contains(proving, session.ProvedBy) {
 		way, at = session.ProvedBy, session.Proved
 	}
-	if by := signedInBy(session); signIn && session.SignedIn.After(at) &&
-		slices.Contains(proving, by) {
+	if by := signedInBy(session); signIn && by != account.PasswordWay &&
+		session.SignedIn.After(at) && slices.Contains(proving, by) {
 		way, at = by, session.SignedIn
 	}
 	return way, at, !at.IsZero() && now.Sub(at) < account.ProofLifetime
 }
 
 // Prove returns nil when p allows changes of u's credentials: the password, if that is old enough,
-// or a code that was entered in the session. The error is ErrWrongCredentials, ErrProofNeeded, a
-// *ThrottledError or a failure. Wrong passwords count as at sign-in.
+// or a code that was entered in the session, and the second factor if there is one. The error is
+// ErrWrongCredentials, ErrProofNeeded, ErrFactorNeeded, a *ThrottledError or a failure. Wrong passwords count as at sign-in.
 func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.Time) error {
 	_, err := s.prove(ctx, u, p, now)
 	return err
@@ -80,15 +107,24 @@ func (s *Service) prove(
 	if p.Session.UserID != u.ID || u.Disabled {
 		return authority{}, ErrProofNeeded
 	}
+	if u.HasSecondFactor() && !p.Session.UsedFactor(account.ProofLifetime, now) {
+		return authority{}, ErrFactorNeeded
+	}
 	proving := u.Proving(s.asks, now)
-	if !slices.Contains(proving, account.PasswordWay) {
-		way, at, ok := proved(p.Session, proving, p.SignIn, now)
-		if !ok {
-			return authority{}, ErrProofNeeded
-		}
+	hasPassword := slices.Contains(proving, account.PasswordWay)
+	way, at, ok := proved(p.Session, proving, p.SignIn, now)
+	if p.Offered && signedInBy(p.Session) == account.PasswordWay && hasPassword &&
+		now.Sub(p.Session.SignedIn) < account.ProofLifetime {
+		way, at, ok = account.PasswordWay, p.Session.SignedIn, true
+	}
+	switch {
+	case ok && (!hasPassword || isStrong(way)):
 		return authority{
-			kind: asPerson, way: way, at: at, session: p.Session.Hash, keep: p.Session.Hash,
+			kind: asPerson, way: way, at: at, factor: p.Session.FactorUsed(),
+			session: p.Session.Hash, keep: p.Session.Hash,
 		}, nil
+	case !hasPassword:
+		return authority{}, ErrProofNeeded
 	}
 	g := guess{
 		email: u.Email, owner: u, caller: p.Caller, known: s.known.knows(p.Known, u, now),
@@ -104,7 +140,7 @@ func (s *Service) prove(
 		return nil
 	})
 	return authority{
-		kind: asPerson, way: account.PasswordWay, at: now,
+		kind: asPerson, way: account.PasswordWay, at: now, factor: p.Session.FactorUsed(),
 		session: p.Session.Hash, keep: p.Session.Hash,
 	}, err
 }
@@ -163,7 +199,8 @@ func (s *Service) ChangePassword(
 		return nil, err
 	}
 	return s.startSession(ctx, changed, entry{
-		device: p.Session.Device, way: account.PasswordWay,
+		device: p.Session.Device, way: account.PasswordWay, known: !p.Session.NewBrowser,
+		factor: a.factor.Equal(p.Session.Factored) && !a.factor.IsZero(),
 	}, now)
 }
 

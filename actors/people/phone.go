@@ -27,7 +27,7 @@ func (s *Service) BeginPhone(
 
 // ConfirmPhone signs in to the account of the number that the code was sent to. If there is none,
 // it creates the account, which needs a name. The error is ErrWrongCode, ErrCodeExpired,
-// ErrDisabled, ErrPasswordNeeded, a *ThrottledError, account.ErrBusy or a failure. After
+// ErrDisabled, ErrPasswordNeeded, ErrNoAccount, a *ThrottledError, account.ErrBusy or a failure. After
 // account.FieldErrors about the name, the code stays valid.
 func (s *Service) ConfirmPhone(
 	ctx context.Context, token, code, name string, by Browser, now time.Time,
@@ -39,6 +39,9 @@ func (s *Service) ConfirmPhone(
 		) (*account.User, error) {
 			if err := s.checkCode(ctx, c, code, owner, by, now); err != nil {
 				return nil, err
+			}
+			if owner.ID == 0 && !s.Registers() {
+				return nil, ErrNoAccount
 			}
 			if owner.ID == 0 {
 				u, err := s.registerPhone(ctx, c, name, now)

@@ -43,7 +43,7 @@ func (s *Service) proofChallenge(
 		if way == account.PhoneWay {
 			of = account.SMS
 		}
-		if way != account.PasswordWay && (channel == "" || channel == of) {
+		if s.sends(way) && (channel == "" || channel == of) {
 			return &account.Challenge{
 				Purpose: account.ForProof, Channel: of, Address: *addressOf(u, of), UserID: u.ID,
 				Message: account.ProofCode, Ends: now.Add(account.ProofLifetime),

@@ -21,10 +21,13 @@ type Registration struct {
 // Register requests a code that creates an account. It returns the token for the cookie, which
 // ConfirmRegistration needs. Only the message reveals that the address has an account already:
 // response and time are the same. The error is account.FieldErrors, a *ThrottledError,
-// account.ErrBusy, oauth.ErrBusy or a failure.
+// account.ErrBusy, oauth.ErrBusy, ErrNoRegistration or a failure.
 func (s *Service) Register(
 	ctx context.Context, r Registration, now time.Time,
 ) (token string, err error) {
+	if !s.Registers() {
+		return "", ErrNoRegistration
+	}
 	u := account.User{Name: r.Name, Email: r.Email}
 	u.Tidy()
 	if err := checkRegistration(&u, r.Password, now); err != nil {
@@ -80,6 +83,9 @@ func (s *Service) ConfirmRegistration(
 		) (*account.User, error) {
 			if err := s.checkCode(ctx, c, code, &account.User{}, by, now); err != nil {
 				return nil, err
+			}
+			if !s.Registers() {
+				return nil, ErrNoRegistration
 			}
 			if c.PasswordHash == "" { // the address had an account already; the code was a long one
 				return nil, account.ErrTaken

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +21,8 @@ func (s *Service) BeginReset(
 
 // ConfirmReset replaces the password of the account that the code is for, as ResetPassword does,
 // and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrNoAccount, ErrDisabled, a
-// *StepUpError if the account has older channels, a *ThrottledError, account.ErrBusy or a failure.
+// *StepUpError if the account has older channels, a *FactorNeededError if it has a second factor, a
+// *ThrottledError, account.ErrBusy or a failure.
 // After an account.FieldError about the password, the code stays valid.
 func (s *Service) ConfirmReset(
 	ctx context.Context, token, code, password string, by Browser, now time.Time,
@@ -55,9 +57,13 @@ func (s *Service) ConfirmReset(
 			if err := s.takeChallenge(ctx, c, nil, now); err != nil {
 				return nil, err
 			}
-			a := authority{kind: asRecovery, way: account.EmailWay, at: now}
-			if s.checkAuthority(a, owner, now) != nil {
+			// The second factor is asked for last.
+			a := authority{kind: asRecovery, way: account.EmailWay, at: now, factor: now}
+			if errors.Is(s.checkAuthority(a, owner, now), ErrProofNeeded) {
 				return nil, s.beginResetProof(ctx, owner, hash, by, now)
+			}
+			if owner.HasSecondFactor() {
+				return nil, s.awaitFactorOfReset(ctx, owner, a.way, hash, by, now)
 			}
 			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now,
 				recovered(owner, account.EmailWay, hash, now))
@@ -90,7 +96,7 @@ func (s *Service) beginResetProof(
 
 // ConfirmResetProof replaces the password as ConfirmReset would, after the code to an older channel
 // that a *StepUpError speaks of. The error is ErrWrongCode, ErrCodeExpired, ErrDisabled, a
-// *ThrottledError, account.ErrBusy or a failure.
+// *FactorNeededError, a *ThrottledError, account.ErrBusy or a failure.
 func (s *Service) ConfirmResetProof(
 	ctx context.Context, token, code string, by Browser, now time.Time,
 ) (in *SignedIn, err error) {
@@ -112,6 +118,9 @@ func (s *Service) ConfirmResetProof(
 				return nil, err
 			}
 			a := authority{kind: asRecovery, way: account.WayOf(c.Channel), at: now}
+			if owner.HasSecondFactor() {
+				return nil, s.awaitFactorOfReset(ctx, owner, a.way, c.PasswordHash, by, now)
+			}
 			return s.changeUser(byUser(ctx, owner.ID), owner.ID, a, now,
 				recovered(owner, a.way, c.PasswordHash, now))
 		})

@@ -34,10 +34,12 @@ import (
 // Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail, Issuer and those
 // after Metrics are optional, all others required.
 type Config struct {
-	Store   account.Store
-	Tokens  Tokens
-	Keys    func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
-	Session time.Duration      // lifetime of a session after its last use
+	Store  account.Store
+	Tokens Tokens
+	Keys   func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
+	// FactorKeys are the keys for oauth.FactorKeys, the current one first.
+	FactorKeys func() []oauth.Key
+	Session    time.Duration // lifetime of a session after its last use
 	// SessionMax is the lifetime of a session after its sign-in, however often it is used.
 	SessionMax time.Duration
 	Messenger  account.CodeSender // sends messages to people; nil = no messages
@@ -46,16 +48,30 @@ type Config struct {
 	HashSlots  int                // hashes at once; 0 = one a core
 	Trail      Trail              // gets the failed sign-ins; nil = no trail
 	Issuer     string             // base URL for links in messages, without a slash at the end
-	Logger     *slog.Logger
-	Metrics    prometheus.Registerer
+	// PasskeyDomain is the relying party ID of passkeys, as of account.PasskeyDomain; "" = there are no
+	// passkeys. It needs Issuer.
+	PasskeyDomain string
+	Name          string // of the service, in authenticator apps; "" = the host of Issuer
+	Logger        *slog.Logger
+	Metrics       prometheus.Registerer
 
+	// RequireSecondFactor has everybody set up a second factor.
+	RequireSecondFactor bool
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
+	// Accounts says who may make accounts; optional: "" = account.OpenAccounts.
+	Accounts account.Accounts
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; nil = all.
 	SMSCountries []string
 	// SMSPerHour limits the text messages with codes an hour that callers may cause who are not
 	// known to an account; SMSPerCountry limits those to one country. 0 = no limit.
 	SMSPerHour, SMSPerCountry int
+	// Providers keeps the providers with which people sign in, and ProviderClient asks them. Both or
+	// none.
+	Providers      oauth.ProviderStore
+	ProviderClient oauth.ProviderClient
+	// ClosedAccounts says that people make no accounts themselves.
+	ClosedAccounts bool
 	// Nodes are the nodes of a cluster, which count the attempts of callers and text messages
 	// together; nil = this one.
 	Nodes ratelimit.Nodes
@@ -76,6 +92,9 @@ type Tokens interface {
 	// Service calls it with the error of that write, and before it returns. It returns that error,
 	// or why it is not known that every server applies the end.
 	FamiliesEnded(err error) error
+	// ClaimsChanged makes every server read again what attributes people may have. It is called as
+	// FamiliesEnded is.
+	ClaimsChanged(err error) error
 }
 
 // Trail is the part of audit.Store that Service needs, besides the events of its writes.
@@ -110,11 +129,14 @@ const limitedCallers = 10_000
 // Service is the service for people. Its methods may be called by many goroutines.
 type Service struct {
 	config         Config
+	origin         string // of the pages, for passkeys
 	metrics        *metrics
 	hasher         *hashScheduler
 	guesses        ratelimit.Limiter[guesser]
 	wrongPasswords ratelimit.Limiter[netip.Addr]
 	codeRequests   ratelimit.Limiter[netip.Addr]
+	attempts       ratelimit.Limiter[netip.Addr] // to sign in with a provider
+	providersRead  providersRead
 	smsBudget      *smsBudget
 	known          knownBrowsers
 	sender         *sender
@@ -132,6 +154,7 @@ func New(config Config) (*Service, error) {
 	}
 	s := &Service{
 		config:  config,
+		origin:  originOf(config.Issuer),
 		metrics: metrics,
 		hasher:  newHashScheduler(config.Hasher, config.HashSlots),
 		guesses: ratelimit.SharePacer(config.Nodes, "guesses",
@@ -140,8 +163,13 @@ func New(config Config) (*Service, error) {
 			ratelimit.NewThrottle(wrongPasswords, wrongPasswordsEvery, limitedCallers)),
 		codeRequests: ratelimit.ShareThrottle(config.Nodes, "code_requests",
 			ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers)),
+		attempts: ratelimit.ShareThrottle(config.Nodes, "provider_attempts",
+			ratelimit.NewThrottle(attempts, attemptsEvery, limitedCallers)),
 		smsBudget: newSMSBudget(&config, metrics),
 		known:     knownBrowsers{keys: config.Keys},
+	}
+	if err := s.lookAtProviders(); err != nil {
+		config.Logger.Warn("the providers cannot be read", "error", err)
 	}
 	s.hasher.spent = metrics.hashSeconds
 	s.sender = newSender(config.Messenger, metrics, config.Logger, s.freeLongCode)

@@ -35,13 +35,23 @@ type SignIn struct {
 	Device   string // short name of the browser and system
 	Known    string // value of the cookie that marks the browser as known; "" = none
 	App      string // id of the client that the person signs in for; "" = none
+	Second   SecondStep
+}
+
+// SecondStep says what a browser has for the second step of a sign-in.
+type SecondStep struct {
+	Secret  string // of the browser, which the second step is bound to
+	Trusted string // value of the cookie of a trusted browser; "" = none
+	Always  bool   // the second factor is asked for in trusted browsers as well
 }
 
 // SignedIn is a new session.
 type SignedIn struct {
 	Token string // for the session cookie: base62, 256 random bits; only its hash is stored
 	Known string // for the cookie that marks the browser as known to this account
-	User  *account.User
+	// Trusted is for the cookie that makes the browser trusted; "" = the person has not chosen that.
+	Trusted string
+	User    *account.User
 }
 
 // Browser is the browser in which a person enters a code.
@@ -50,10 +60,14 @@ type Browser struct {
 	Device string // as in SignIn
 	Known  string // as in SignIn
 	App    string // as in SignIn
+	Second SecondStep
+	// AppName is what messages call the app: one that nobody has checked by its host. "" = none.
+	AppName string
+	Place   string // rough place of Caller; "" = unknown
 }
 
-// SignIn starts a session. The error is ErrWrongCredentials, a *ThrottledError or a failure. An
-// unknown address takes the same time as a wrong password.
+// SignIn starts a session. The error is ErrWrongCredentials, a *FactorNeededError, a *ThrottledError or
+// a failure. An unknown address takes the same time as a wrong password.
 func (s *Service) SignIn(
 	ctx context.Context, attempt SignIn, now time.Time,
 ) (in *SignedIn, err error) {
@@ -97,14 +111,18 @@ func (s *Service) authenticate(
 	if err != nil {
 		return nil, err
 	}
-	if !ok || u.Disabled {
+	switch {
+	case !ok:
 		return nil, ErrWrongCredentials
+	case u.Disabled:
+		return nil, ErrDisabled
 	}
 	if outdated {
 		u = s.rehash(ctx, u, attempt.Password, now)
 	}
 	return s.startSession(ctx, u, entry{
-		attempt.Device, byPassword, account.PasswordWay, known, attempt.App,
+		device: attempt.Device, means: byPassword, way: account.PasswordWay, known: known,
+		app: attempt.App, second: attempt.Second,
 	}, now)
 }
 
@@ -115,6 +133,8 @@ type entry struct {
 	way    account.Way
 	known  bool   // the browser has signed in to the account before
 	app    string // as in SignIn
+	second SecondStep
+	factor bool // a second factor was used
 }
 
 // amrOf says how a user signed in by a way in (RFC 8176).
@@ -124,8 +144,33 @@ var amrOf = map[account.Way][]string{
 	account.PhoneWay:    {"otp", "sms"},
 }
 
+// amr returns how the user has signed in (RFC 8176).
+func (e *entry) amr() []string {
+	if e.way.IsPasskey() {
+		return passkeyAMR
+	}
+	if e.factor {
+		return withFactor(amrOf[e.way])
+	}
+	return amrOf[e.way]
+}
+
+// withFactor returns authentication methods with a second factor.
+func withFactor(amr []string) []string {
+	amr = slices.Clone(amr)
+	for _, method := range []string{"otp", account.MultipleFactors} {
+		if !slices.Contains(amr, method) {
+			amr = append(amr, method)
+		}
+	}
+	return amr
+}
+
 // signedInBy returns the way in that began a session; "" = one of which it has no record.
 func signedInBy(session *account.Session) account.Way {
+	if session.Way != "" {
+		return session.Way
+	}
 	for way, amr := range amrOf {
 		if slices.Equal(amr, session.AMR) {
 			return way
@@ -162,10 +207,17 @@ func (s *Service) rehash(
 }
 
 // startSession starts a session for u, who has entered the password or a code. If the account is
-// changed meanwhile so that the person could still sign in, it starts another one.
+// changed meanwhile so that the person could still sign in, it starts another one. The error is a
+// *FactorNeededError if a second factor has to be used first.
 func (s *Service) startSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (*SignedIn, error) {
+	switch asks, err := s.asksFactor(ctx, u, e, now); {
+	case err != nil:
+		return nil, err
+	case asks:
+		return nil, s.awaitFactor(ctx, u, e, "", now)
+	}
 	in, current, err := s.beginSession(ctx, u, e, now)
 	if err == nil && in == nil && s.stillSignsIn(u, current, e.way) {
 		in, _, err = s.beginSession(ctx, current, e, now)
@@ -183,9 +235,16 @@ func (s *Service) beginSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (in *SignedIn, current *account.User, err error) {
 	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
+	if e.factor {
+		in.Known = s.known.ownMark(u, now)
+	}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: s.sessionExpiry(now, now), Device: e.device, AMR: amrOf[e.way],
+		Expires: s.sessionExpiry(now, now), Device: e.device, Way: e.way,
+		AMR: e.amr(), NewBrowser: !e.known,
+	}
+	if e.factor {
+		session.Factored = now
 	}
 	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,
 		s.noticesOfSignIn(ctx, u, e, now)...)
@@ -194,7 +253,7 @@ func (s *Service) beginSession(
 	}
 	current, err = s.config.Store.User(ctx, u.ID)
 	if err == nil && s.stillSignsIn(u, current, account.PasswordWay) &&
-		s.stillSignsIn(u, current, account.PhoneWay) {
+		s.stillSignsIn(u, current, account.PhoneWay) && s.stillSignsIn(u, current, e.way) {
 		return in, current, nil
 	}
 	if end := s.endSession(ctx, session); end != nil {
@@ -209,8 +268,18 @@ func (s *Service) beginSession(
 // stillSignsIn reports whether a person who has signed in to u by a way in could do the same to
 // current, which is u after changes; nil = u is deleted.
 func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
-	if current == nil || current.Epoch != u.Epoch || current.PasswordHash != u.PasswordHash {
+	if current == nil || current.Epoch != u.Epoch {
 		return false
+	}
+	if by.IsPasskey() {
+		return slices.Contains(current.Ways(), by)
+	}
+	if current.PasswordHash != u.PasswordHash {
+		return false
+	}
+	if by != account.PhoneWay && by != account.PasswordWay && by != account.EmailWay &&
+		!slices.Contains(current.Ways(), by) {
+		return false // such as a connection that was removed
 	}
 	if by != account.PhoneWay {
 		return current.Email == u.Email
@@ -225,7 +294,7 @@ func (s *Service) stillSignsIn(u, current *account.User, by account.Way) bool {
 func (s *Service) noticesOfSignIn(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) []account.Notice {
-	if e.known || e.means != byPassword && e.means != byPhone {
+	if e.known || !slices.Contains([]string{byPassword, byPhone, byPasskey, byProvider}, e.means) {
 		return nil
 	}
 	told := *u

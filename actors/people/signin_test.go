@@ -56,8 +56,11 @@ func TestWrongCredentials(t *testing.T) {
 	if err := f.DisableUser(t.Context(), f.ann.ID, now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrWrongCredentials) {
-		t.Errorf("disabled: got %v, want ErrWrongCredentials", err)
+	if _, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrDisabled) {
+		t.Errorf("disabled: got %v, want ErrDisabled", err)
+	}
+	if _, err := f.signIn(t, wrongPassword, "", now); !errors.Is(err, people.ErrWrongCredentials) {
+		t.Errorf("disabled, with a wrong password: got %v, want ErrWrongCredentials", err)
 	}
 }
 

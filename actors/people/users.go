@@ -23,7 +23,7 @@ func (s *Service) Users(ctx context.Context, after int64, limit int) ([]*account
 }
 
 // CreateUser creates a user whose e-mail address and phone number count as verified. It needs at
-// least one of them, and a password with an e-mail address. It sets ID, ServiceID, PasswordHash,
+// least one of them. Without a password, a code to the e-mail address sets the first one. It sets ID, ServiceID, PasswordHash,
 // Created and Updated. The error is account.FieldErrors, an account.FieldError about the password,
 // account.ErrTaken, account.ErrBusy or a failure.
 func (s *Service) CreateUser(
@@ -56,10 +56,8 @@ func checkNewUser(u *account.User, password string, now time.Time) error {
 		return err
 	}
 	switch {
-	case password == "" && u.Email != "":
-		return account.FieldError{Field: "password", Message: "is needed with an e-mail address"}
 	case password == "":
-		return nil
+		return nil // a code to the address sets the first one
 	case u.Email == "":
 		return account.FieldError{
 			Field: "password", Message: "is of no use without an e-mail address",
@@ -94,9 +92,10 @@ func (s *Service) UpdateUser(
 			return err
 		}
 		u.ID, u.ServiceID, u.PasswordHash = before.ID, before.ServiceID, before.PasswordHash
-		u.Created, u.Version = before.Created, before.Version
+		u.Created, u.Version, u.Groups = before.Created, before.Version, before.Groups
 		u.PasswordSince, u.EmailSince = before.PasswordSince, before.EmailSince
 		u.PhoneSince, u.PhoneSignInSince = before.PhoneSince, before.PhoneSignInSince
+		u.Credentials = before.Credentials
 		u.Tidy()
 		return checkUser(u, now)
 	})

@@ -19,12 +19,13 @@ import (
 //go:embed languages/*.toml
 var embedded embed.FS
 
-// own are our languages, in the order of the pages. Drafts are not read by a native speaker yet.
+// own are our languages, in the order of the pages. Drafts show that the pages fit scripts of another
+// direction and without spaces. A text that they lack is the English one.
 var own = []struct {
 	tag   string
 	draft bool
-}{{tag: "en"}, {tag: "de", draft: true}, {tag: "fr", draft: true}, {tag: "es", draft: true},
-	{tag: "pt-BR", draft: true}, {tag: "id", draft: true}}
+}{{tag: "en"}, {tag: "de"}, {tag: "fr"}, {tag: "es"}, {tag: "pt-BR"}, {tag: "id"},
+	{tag: "ar", draft: true}, {tag: "ja", draft: true}}
 
 // maxFile limits a file of an operator, in bytes.
 const maxFile = 256 << 10
@@ -90,7 +91,7 @@ func Load(o Options) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.add(l.tag, string(data)); err != nil {
+		if err := s.add(l.tag, string(data), l.draft); err != nil {
 			return nil, fmt.Errorf("%s.toml: %w", l.tag, err)
 		}
 	}
@@ -127,15 +128,15 @@ func (s *Set) addDir(dir fs.FS) error {
 		if err != nil {
 			return fmt.Errorf("%s: must be a file of at most 256 KB that the server can read", name)
 		}
-		if err := s.add(strings.TrimSuffix(path.Base(name), ".toml"), string(data)); err != nil {
+		if err := s.add(strings.TrimSuffix(path.Base(name), ".toml"), string(data), false); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// add adds a language, or texts to one that is there.
-func (s *Set) add(name, source string) error {
+// add adds a language, or texts to one that is there. A draft need not have every text.
+func (s *Set) add(name, source string, isDraft bool) error {
 	tag, err := language.Parse(name)
 	if err != nil || tag.String() != name {
 		return errors.New("the file's name must be a language such as it.toml or pt-BR.toml")
@@ -152,6 +153,13 @@ func (s *Set) add(name, source string) error {
 	}
 	if err := l.read("", tree); err != nil {
 		return err
+	}
+	if isDraft {
+		for key, english := range s.english().texts {
+			if l.texts[key] == nil {
+				l.texts[key] = english.invariable()
+			}
+		}
 	}
 	if err := l.check(s.english()); err != nil {
 		return err
@@ -345,6 +353,9 @@ func (l *Language) checkText(m, pattern *message) error {
 	}
 	return nil
 }
+
+// invariable returns m with one form for all numbers.
+func (m *message) invariable() *message { return &message{parts: m.any()} }
 
 // any returns the parts of a form that has all slots.
 func (m *message) any() []part {

@@ -90,8 +90,23 @@ func Moment(t time.Time) Text {
 	return Of("date.moment", "date", Day(t), "time", Literal(t.UTC().Format("15:04")))
 }
 
-// Device returns what visit.DeviceOf says of a browser, which is stored in English; "" = unknown.
+// nearMark separates a browser from its place in what is stored.
+const nearMark = "\t"
+
+// DeviceNear returns what to store of a browser and its place, for Device; "" = unknown.
+func DeviceNear(device, place string) string {
+	if device == "" || place == "" {
+		return device
+	}
+	return device + nearMark + place
+}
+
+// Device returns what visit.DeviceOf says of a browser, which is stored in English, or DeviceNear; "" =
+// unknown.
 func Device(stored string) Text {
+	if device, place, found := strings.Cut(stored, nearMark); found {
+		return Of("device.near", "device", Device(device), "place", place)
+	}
 	browser, system, found := strings.Cut(stored, " on ")
 	switch {
 	case stored == "" || stored == "Unknown browser":

@@ -36,15 +36,18 @@ const (
 	RateLimited                      // 429
 	InsufficientScope                // 403 insufficient_scope
 	UnapprovedScope                  // 403 unapproved_scope
-	Admitted                         // 200
-	TryLater                         // overloaded, or the store does not respond: 503
-	WrongAudience                    // for resources of others (RFC 8707): 401
+	// InsufficientAuthentication: the client requires a second factor, and the user has signed in
+	// without. 401 insufficient_user_authentication
+	InsufficientAuthentication
+	Admitted      // 200
+	TryLater      // overloaded, or the store does not respond: 503
+	WrongAudience // for resources of others (RFC 8707): 401
 )
 
 // Admission is the decision about a request with a bearer token.
 type Admission struct {
 	Verdict Verdict
-	Rate    ratelimit.Decision // of RateLimited, InsufficientScope, UnapprovedScope and Admitted
+	Rate    ratelimit.Decision // of RateLimited, Admitted, and those that a scope or sign-in refuses
 	Profile []byte             // the endpoint's JSON, with Admitted; must not be changed
 }
 
@@ -197,7 +200,7 @@ func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ 
 	}
 	defer s.inflight.Leave()
 	x = session{
-		expires: t.Expires, epochs: t.Epochs, family: t.FamilyID,
+		expires: uint32(t.Expires), auth: uint32(t.AuthTime), epochs: t.Epochs, family: t.FamilyID,
 		lasts: uint32(t.Expires - t.Issued), key: t.Key, packed: packScopes(t),
 	}
 	for again := false; ctx.Err() == nil; again = true {

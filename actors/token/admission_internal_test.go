@@ -26,6 +26,7 @@ type (
 
 // fakeStore has the records that an admission reads.
 type fakeStore struct {
+	claims []oauth.Claim
 	tokenStore
 	accountStore
 
@@ -48,6 +49,8 @@ func newFakeStore() *fakeStore {
 		users: map[int64]*account.User{7: {ID: 7, Name: "Ann", ServiceID: "s"}},
 	}
 }
+
+func (s *fakeStore) Claims(context.Context) ([]oauth.Claim, error) { return s.claims, nil }
 
 func (s *fakeStore) Keys(context.Context, time.Time) (keys []oauth.Key, err error) {
 	for _, purpose := range oauth.Purposes {

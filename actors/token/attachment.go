@@ -17,10 +17,12 @@ type attachment struct {
 	accessToken *signature  // nil = the access token is no JWT
 	idToken     *signature  // nil = no id_token
 	claims      *userClaims // of the id_token; nil = it has none of the user's
+	shared      *userClaims // of the access token; nil = it has none of the user's
 }
 
 // prepare does what may wait, before anything is taken: it reads the resources that the request or
-// its grant names, and the user whose claims the id_token has.
+// its grant names, and the user whose claims the JWTs have. The error is errNoAccess if the user is in
+// no group that may use the client.
 func (s *Service) prepare(ctx context.Context, c *oauth.Client, m *tokenAsk) (err error) {
 	if len(m.granted.details.Targets) > 0 || len(m.request.Resources) > 0 ||
 		len(m.request.ResourceScopes()) > 0 {
@@ -28,18 +30,38 @@ func (s *Service) prepare(ctx context.Context, c *oauth.Client, m *tokenAsk) (er
 			return err
 		}
 	}
-	if !m.granted.scopes.Contains(oauth.OpenID) || m.granted.used || !c.Options.ClaimsInIDToken {
+	if m.granted.userID == 0 || m.granted.used {
+		return nil
+	}
+	restricted := len(c.Options.RequireGroups) > 0
+	inIDToken := m.granted.scopes.Contains(oauth.OpenID) && c.Options.ClaimsInIDToken
+	shared := c.Options.JWTAccessTokens && m.resources != nil &&
+		m.resources.ClaimsFor(m.granted.details.Targets) != nil
+	if !restricted && !inIDToken && !shared {
 		return nil
 	}
 	_, u, err := s.users.load(ctx, m.granted.userID)
 	switch {
-	case err == nil:
+	case errors.Is(err, account.ErrNotFound):
+		return nil // the store refuses the grant
+	case err != nil:
+		return fmt.Errorf("read the user of a grant: %w", err)
+	case !u.mayUse(c):
+		return errNoAccess
+	}
+	if inIDToken {
 		m.attached.claims = u.claims()
-	case !errors.Is(err, account.ErrNotFound): // else the store refuses the grant
-		return fmt.Errorf("read the user of an id_token: %w", err)
+	}
+	if shared {
+		m.attached.shared = u.claims()
 	}
 	return nil
 }
+
+// errNoAccess says that a person has left the groups that a client is for.
+var errNoAccess = &oauth.Error{Code: oauth.InvalidGrant,
+	Description: "The user may not use this client.",
+	Hint:        "Ask the user to sign in again; the page says why there is no access."}
 
 // reserve takes what a new access token needs: room for its signatures, and a place in the quota.
 // If something is missing, it sets m.fault and returns false. Call it before anything is taken.
@@ -71,7 +93,8 @@ func (a *clientActor) reserve(m *tokenAsk) bool {
 // if there is to be one.
 func (s *Service) sign(m *tokenAsk) (err error) {
 	if room := m.attached.accessToken; room != nil {
-		m.response.AccessToken, err = room.sign(oauth.JWTAccessTokenType, s.accessClaims(m))
+		m.response.AccessToken, err = room.sign(oauth.JWTAccessTokenType,
+			s.sharedClaims(m, s.accessClaims(m)))
 	}
 	if room := m.attached.idToken; room != nil && err == nil {
 		m.response.IDToken, err = room.sign(IDTokenType, s.idClaims(m))

@@ -392,6 +392,7 @@ func (a *clientActor) grant(m *tokenAsk, scopes oauth.Scopes) {
 	m.access = oauth.AccessToken{
 		ClientID: m.client.ID, UserID: m.granted.userID, Scopes: scopes,
 		Issued: m.now.Unix(), Expires: m.now.Truncate(time.Second).Add(lifetime).Unix(),
+		AuthTime: m.granted.details.AuthTime, TwoFactors: m.granted.details.ACR() == oauth.ACR2,
 	}
 	m.response.ExpiresIn, m.response.Scopes = lifetime, scopes
 }

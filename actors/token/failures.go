@@ -52,6 +52,7 @@ type failures struct {
 // normalCodes are errors of clients that do nothing wrong.
 var normalCodes = []oauth.Code{oauth.AuthorizationPending, oauth.SlowDown, oauth.AccessDenied,
 	oauth.LoginRequired, oauth.ConsentRequired, oauth.InteractionRequired,
+	oauth.UnmetAuthenticationRequirements,
 	oauth.AccountSelectionRequired}
 
 // ClientFailed counts and records a failed request at an endpoint by a client, or by somebody who

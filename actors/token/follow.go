@@ -158,7 +158,7 @@ func (s *Service) readAllAgain(ctx context.Context) error {
 	return s.readAll(ctx)
 }
 
-// readAll reads what has ended and all keys, and makes every request read its records again. Keys
+// readAll reads what has ended, all keys and declared claims, and makes every request read its records again. Keys
 // and records are read after the number of the last change, so that no change between the reads is
 // lost.
 func (s *Service) readAll(ctx context.Context) error {
@@ -169,6 +169,9 @@ func (s *Service) readAll(ctx context.Context) error {
 	}
 	s.refuse(ended, nil)
 	if err := s.readKeys(ctx); err != nil {
+		return err
+	}
+	if err := s.readClaims(ctx); err != nil {
 		return err
 	}
 	s.clients.changeAll()
@@ -189,6 +192,8 @@ func (s *Service) apply(ctx context.Context, c *oauth.Change) error {
 		s.clients.change(c.ClientID)
 	case c.Keys != "":
 		return s.readKeys(ctx)
+	case c.Claims:
+		return s.readClaims(ctx)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package token
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"strconv"
 )
 
@@ -28,21 +29,21 @@ type IDToken struct {
 // idClaims returns the claims of the response's id_token. The response has its access token.
 func (s *Service) idClaims(m *tokenAsk) any {
 	d := &m.granted.details
-	all := struct {
-		IDToken
-		*claims
-	}{IDToken: IDToken{
+	about := IDToken{
 		Issuer: s.config.Issuer, Subject: strconv.FormatInt(m.access.UserID, 10),
 		Audience: m.client.WireID(), AuthorizedParty: m.client.WireID(),
 		Expires: m.access.Expires, Issued: m.access.Issued,
 		AuthTime: d.AuthTime, Nonce: d.Nonce, ACR: d.ACR(), AMR: d.AMR, SID: d.SID,
 		AccessTokenHash: tokenHash(m.response.AccessToken),
-	}}
-	if m.attached.claims != nil {
-		released := m.attached.claims.released(releasedTo(m.access.Scopes, m.client.DetailApproved))
-		all.claims = &released
 	}
-	return all
+	if m.attached.claims == nil {
+		return about
+	}
+	groups := releasedTo(m.access.Scopes, m.client)
+	return json.RawMessage(m.attached.claims.withDeclared(struct {
+		IDToken
+		claims
+	}{about, m.attached.claims.released(groups)}, groups, *s.claims.Load(), nil))
 }
 
 // tokenHash returns the at_hash of an access token (OpenID Connect Core section 3.1.3.6).

@@ -99,11 +99,33 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 			}
 			about.Targets = t.Targets()
 		}
-		return about, nil
+		return about, s.describeUser(&about, x)
 	case TryLater:
 		return oauth.Introspection{}, errUnavailable
 	}
 	return oauth.Introspection{}, nil
+}
+
+// describeUser adds what a token's client may know of groups and attributes of its user.
+func (s *Service) describeUser(about *oauth.Introspection, x *session) error {
+	declared := s.claims.Load()
+	if x.user == nil || !about.Scopes.Contains(oauth.Groups) && len(*declared) == 0 {
+		return nil
+	}
+	client, u := x.client.record.current.Load(), x.user.current.Load()
+	if client == nil || u == nil { // just changed
+		ctx, cancel := context.WithTimeout(s.lifetime, introspectTimeout)
+		defer cancel()
+		var err error
+		if _, client, err = s.clients.load(ctx, x.client.record.key); err != nil {
+			return err
+		}
+		if _, u, err = s.users.load(ctx, x.user.key); err != nil {
+			return err
+		}
+	}
+	about.Claims = u.introspected(releasedTo(about.Scopes, client), declared)
+	return nil
 }
 
 // checkIntrospection returns an error unless a client may introspect.
@@ -144,7 +166,11 @@ func (s *Service) describeRefresh(token string, now time.Time) (oauth.Introspect
 	f := &row.Family
 	expires := earlier(f.Expires, f.Ends)
 	about := oauth.Introspection{Scopes: f.Scopes, ClientID: f.ClientID, UserID: f.UserID,
-		Expires: expires, Refresh: true, Targets: f.Details.Targets}
+		Expires: expires, Refresh: true, Targets: f.Details.Targets,
+		AuthTime: f.Details.AuthTime}
+	if about.AuthTime != 0 {
+		about.ACR = f.Details.ACR()
+	}
 	if !f.Revoked && row.Generation == f.Generation && now.Before(expires) {
 		about.Active, err = s.isEnabled(ctx, &about)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -34,6 +35,27 @@ func (s *Service) accessClaims(m *tokenAsk) oauth.JWTAccessToken {
 	return claims
 }
 
+// sharedClaims returns claims with those about the user that the resources of the token ask for.
+func (s *Service) sharedClaims(m *tokenAsk, all oauth.JWTAccessToken) any {
+	c := m.attached.shared
+	if c == nil || m.resources == nil {
+		return all
+	}
+	names := m.resources.ClaimsFor(m.access.Targets())
+	if names == nil {
+		return all
+	}
+	released := releasedTo(m.access.Scopes, m.client)
+	object := struct {
+		oauth.JWTAccessToken
+		Groups []string `json:"groups,omitempty"`
+	}{JWTAccessToken: all}
+	if slices.Contains(names, oauth.GroupsClaim) {
+		object.Groups = c.released(released & releaseGroups).Groups
+	}
+	return json.RawMessage(c.withDeclared(object, released, *s.claims.Load(), names))
+}
+
 // jwtOverhead is at least what a JWT has besides its claims in bytes: header, signature and dots.
 const jwtOverhead = 512
 
@@ -41,13 +63,21 @@ var errJWTTooLong = &oauth.Error{Code: oauth.InvalidTarget,
 	Description: "The resources and their scopes are too long for one access token.",
 	Hint:        "Ask for fewer resources at a time."}
 
-// fitsJWT reports whether the access token of the response can be a JWT. Its resources are known.
+// fitsJWT reports whether the access token of the response can be a JWT. Its resources are known. The
+// claims about the user are left out if it is too long with them.
 func (s *Service) fitsJWT(m *tokenAsk) bool {
 	if len(m.access.Targets()) == 0 {
 		return true
 	}
 	claims := s.accessClaims(m)
 	claims.Sealed = strings.Repeat("x", oauth.MaxAccessToken)
+	if m.attached.shared != nil && !fits(s.sharedClaims(m, claims)) {
+		m.attached.shared = nil
+	}
+	return fits(s.sharedClaims(m, claims))
+}
+
+func fits(claims any) bool {
 	text, err := json.Marshal(claims)
 	return err == nil &&
 		base64.RawURLEncoding.EncodedLen(len(text))+jwtOverhead <= oauth.MaxJWTAccessToken

@@ -176,6 +176,8 @@ func (s *Service) findKeyAgain(number uint16) *oauth.TokenKey {
 //
 // A new signing key is used a day later, and former ones do not refuse the next rotation. With
 // atOnce it is used as soon as all processes know it, and former ones verify as otherwise.
+//
+// No rotation ends former keys that are kept (oauth.Purpose.IsKept): seal again what they seal.
 func (s *Service) RotateKeys(
 	ctx context.Context, purpose oauth.Purpose, atOnce bool, now time.Time,
 ) (again time.Time, err error) {
@@ -184,7 +186,7 @@ func (s *Service) RotateKeys(
 	}
 	defer s.inflight.Leave()
 	rotation := oauth.KeyRotation{
-		Purpose: purpose, Now: now, Drop: atOnce, Needed: s.needOf(purpose),
+		Purpose: purpose, Now: now, Drop: atOnce && !purpose.IsKept(), Needed: s.needOf(purpose),
 		Expires: now.Add(s.needOf(purpose)),
 	}
 	again = now
@@ -213,9 +215,11 @@ func (s *Service) RotateKeys(
 	if err := s.confirm(); err != nil {
 		return again, err
 	}
-	if !rotation.Drop {
+	switch {
+	case purpose.IsKept():
+	case !rotation.Drop:
 		again = s.nextRotation(purpose)
-	} else {
+	default:
 		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
 	}
 	return again, nil

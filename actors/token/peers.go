@@ -262,7 +262,7 @@ type countReply struct {
 // isCounted reports whether the request was counted.
 func (c *countReply) isCounted() bool {
 	switch c.verdict {
-	case RateLimited, InsufficientScope, UnapprovedScope, Admitted:
+	case RateLimited, InsufficientScope, UnapprovedScope, InsufficientAuthentication, Admitted:
 		return true
 	}
 	return false

@@ -59,7 +59,7 @@ func (s *Service) readUser(ctx context.Context, id int64) (user, error) {
 	return user{
 		disabled: u.Disabled, epoch: u.Epoch,
 		basic: u.AppendBasic(nil), detailed: u.AppendDetailed(nil),
-		lazy: &lazyClaims{updated: max(0, u.Updated.Unix())},
+		lazy: newLazyClaims(u),
 	}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,6 +26,26 @@ func (s *Service) Client(ctx context.Context, id string) (*oauth.Client, error) 
 func (s *Service) Clients(ctx context.Context, after string, limit int) ([]*oauth.Client, error) {
 	return s.config.Tokens.Clients(ctx, after, limit)
 }
+
+// FindClients returns up to limit clients with a text in their name or id, by name. isAll is false if
+// the search took too long for all clients.
+func (s *Service) FindClients(
+	ctx context.Context, text string, limit int,
+) (found []*oauth.Client, isAll bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	found, err = s.config.Tokens.FindClients(ctx, strings.TrimSpace(text), limit)
+	slices.SortFunc(found, func(a, b *oauth.Client) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return found, false, nil
+	}
+	return found, true, err
+}
+
+// searchTime is how long a search for clients may take.
+const searchTime = 2 * time.Second
 
 // Usage is what this process knows of a client's token requests since its start.
 type Usage struct {

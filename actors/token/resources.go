@@ -148,6 +148,9 @@ func recorded(r *oauth.Resource) audit.Data {
 	if len(r.Texts) > 0 {
 		data["scope_texts"] = r.Texts
 	}
+	if len(r.Claims) > 0 {
+		data["claims"] = r.Claims
+	}
 	if r.Set != "" {
 		data["set"] = r.Set
 	}
@@ -184,7 +187,7 @@ func (s *Service) Declare(
 		}
 	}
 	done, err := s.config.Tokens.Declare(ctx, sets,
-		oauth.DeclareRecords{Client: ofDeclaredClient, Resource: ofResource})
+		oauth.DeclareRecords{Client: ofDeclaredClient, Resource: ofResource, Provider: ofProvider})
 	s.resources.changes.Add(1)
 	changed := false
 	for _, d := range done {
@@ -194,6 +197,9 @@ func (s *Service) Declare(
 		}
 	}
 	if err != nil {
+		return nil, fmt.Errorf("declare: %w", err)
+	}
+	if err := s.readClaims(ctx); err != nil { // other nodes follow
 		return nil, fmt.Errorf("declare: %w", err)
 	}
 	if !changed { // a node that starts does not wait for others that do

@@ -127,7 +127,8 @@ type Service struct {
 	prover       *prover
 
 	resources resourceCache
-	fetches   ratelimit.Limiter[int64] // of metadata documents, by user
+	claims    atomic.Pointer[[]oauth.Claim] // that operators have declared
+	fetches   ratelimit.Limiter[int64]      // of metadata documents, by user
 
 	failures failures
 

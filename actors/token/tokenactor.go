@@ -36,7 +36,8 @@ var scopeOf = [...]oauth.Scopes{
 type session struct {
 	client  *clientActor
 	user    *userRecord // nil = none
-	expires int64       // Unix seconds
+	expires uint32      // Unix seconds
+	auth    uint32      // Unix seconds of the user's sign-in; 0 = not known
 	epochs  oauth.Epochs
 	family  uuid.UUID // uuid.Nil = none
 	lasts   uint32    // seconds from the issue to expires
@@ -44,7 +45,7 @@ type session struct {
 	packed  packedScopes
 }
 
-// packedScopes are the scopes of a token with two bits about its targets: a session has no room for
+// packedScopes are the scopes of a token, with bits about its targets and its sign-in: a session has no room for
 // the targets themselves.
 type packedScopes oauth.Scopes
 
@@ -52,6 +53,7 @@ type packedScopes oauth.Scopes
 const (
 	hasTargets packedScopes = 1 << 15 // the token is for resources: open it to learn which
 	isForeign  packedScopes = 1 << 14 // this service is not among them
+	twoFactors packedScopes = 1 << 13 // the user has signed in with two factors
 )
 
 func packScopes(t *oauth.AccessToken) packedScopes {
@@ -61,6 +63,9 @@ func packScopes(t *oauth.AccessToken) packedScopes {
 		if targets.AreForeign() {
 			packed |= isForeign
 		}
+	}
+	if t.TwoFactors {
+		packed |= twoFactors
 	}
 	return packed
 }
@@ -205,7 +210,7 @@ func (a *tokenActor) decide(
 	m *admission, client *oauth.Client, u *user, now ratelimit.Now,
 ) Admission {
 	endpoint := m.endpoint
-	if now.Unix >= a.session.expires*int64(time.Second) {
+	if now.Unix >= int64(a.session.expires)*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}
 	if !a.session.isLive(client, u) {
@@ -237,6 +242,8 @@ func (a *tokenActor) decide(
 		}
 	case u == nil:
 		verdict = InsufficientScope // only a user can grant these scopes
+	case client.Options.RequireSecondFactor && a.session.packed&twoFactors == 0:
+		verdict = InsufficientAuthentication
 	case endpoint == BasicProfile:
 		profile = u.basic
 	case endpoint == DetailedProfile && !client.DetailApproved:
@@ -244,8 +251,8 @@ func (a *tokenActor) decide(
 	case endpoint == DetailedProfile:
 		profile = u.detailed
 	case endpoint == UserInfo:
-		profile = u.userInfo(a.session.user.key,
-			releasedTo(a.session.packed.scopes(), client.DetailApproved))
+		profile = u.userInfo(a.session.user.key, releasedTo(a.session.packed.scopes(), client),
+			a.service.claims.Load())
 	}
 	return Admission{Verdict: verdict, Rate: rate, Profile: profile}
 }
@@ -275,7 +282,7 @@ func (a *tokenActor) stopIfIdle(now time.Time) {
 		w := a.window(Endpoint(endpoint))
 		idle = idle && w.Over(clock-lateTime)
 	}
-	if !idle && now.Add(-lateTime).Unix() < a.session.expires {
+	if !idle && now.Add(-lateTime).Unix() < int64(a.session.expires) {
 		return
 	}
 	if a.service.directory.remove(a) {
@@ -290,11 +297,17 @@ func hasStopped(err error) bool { return errors.Is(err, mailbox.ErrStopped) }
 func (x *session) describe() oauth.Introspection {
 	about := oauth.Introspection{
 		Active: true, Scopes: x.packed.scopes(), ClientID: x.client.record.key,
-		Issued:  time.Unix(x.expires-int64(x.lasts), 0),
-		Expires: time.Unix(x.expires, 0),
+		Issued:  time.Unix(int64(x.expires)-int64(x.lasts), 0),
+		Expires: time.Unix(int64(x.expires), 0),
 	}
 	if x.user != nil {
 		about.UserID = x.user.key
+	}
+	if about.AuthTime = int64(x.auth); x.auth != 0 {
+		about.ACR = oauth.ACR1
+		if x.packed&twoFactors != 0 {
+			about.ACR = oauth.ACR2
+		}
 	}
 	return about
 }

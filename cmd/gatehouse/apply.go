@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/gatehouse/ascode"
 )
@@ -42,7 +43,7 @@ type applyCommand struct {
 
 // Help is shown by gatehouse apply --help.
 func (*applyCommand) Help() string {
-	return "Makes the clients and resources of a server those of the files, and prints what differs. " +
+	return "Makes clients, resources, providers, groups, attributes and claims of a server those of the files, and prints what differs. " +
 		"Repeated, it changes nothing. An object that cannot be applied stays as it is; the others " +
 		"are applied, and the command exits with 1. docs/ascode.md has all keys.\n\n" +
 		"Example:\n\n    gatehouse apply --schema\n" +
@@ -89,17 +90,17 @@ type applied struct {
 }
 
 func (a *apply) run(sets []*ascode.Set) error {
-	clients, err := a.records(pathClients, "clients", "client_id")
-	if err != nil {
-		return err
+	a.known = map[string]map[string]ascode.Record{}
+	for _, kind := range ascode.Kinds {
+		records, err := a.records(kind)
+		if err != nil {
+			return err
+		}
+		a.known[kind.Name] = records
 	}
-	resources, err := a.records(pathResources, "resources", "uri")
-	if err != nil {
-		return err
-	}
-	a.known = map[string]map[string]ascode.Record{ascode.Client: clients, ascode.Resource: resources}
 	named, described := map[string]bool{}, map[string]bool{}
-	for _, kind := range []string{ascode.Resource, ascode.Client} {
+	for _, of := range ascode.Kinds {
+		kind := of.Name
 		for _, s := range sets {
 			named[s.Name] = true
 			for _, o := range s.Objects {
@@ -121,15 +122,18 @@ func (a *apply) run(sets []*ascode.Set) error {
 	return a.end()
 }
 
-// records returns all records of a collection by a member.
-func (r *remote) records(path, list, by string) (map[string]ascode.Record, error) {
+// pathOf returns the path of a kind of objects in the admin API.
+func pathOf(kind ascode.Kind) string { return "/admin/v1/" + kind.List }
+
+// records returns all records of a kind by their id.
+func (r *remote) records(kind ascode.Kind) (map[string]ascode.Record, error) {
 	all := map[string]ascode.Record{}
-	err := r.pages(path, list, func(text json.RawMessage) error {
+	err := r.pages(pathOf(kind), kind.List, func(text json.RawMessage) error {
 		var record ascode.Record
 		if err := json.Unmarshal(text, &record); err != nil {
 			return fmt.Errorf("read list: %w", err)
 		}
-		all[record.Text(by)] = record
+		all[record.Text(kind.ID)] = record
 		return nil
 	})
 	return all, err
@@ -177,10 +181,10 @@ func (a *apply) put(o *ascode.Object, action string, details []string) error {
 }
 
 func putPath(o *ascode.Object) string {
-	if o.Kind == ascode.Client {
-		return itemPath(pathClients, o.ID)
+	if o.Kind == ascode.Resource {
+		return pathResources
 	}
-	return pathResources
+	return itemPath(pathOf(ascode.KindOf(o.Kind)), o.ID)
 }
 
 // failure notes that an object could not be applied. It returns err if the server cannot be reached
@@ -220,17 +224,18 @@ func (a *apply) report(c applied) {
 
 // pruneSets deletes the objects of the named sets that are not described.
 func (a *apply) pruneSets(named, described map[string]bool) error {
-	for _, kind := range []string{ascode.Client, ascode.Resource} {
+	for _, of := range slices.Backward(ascode.Kinds) {
+		kind := of.Name
 		for _, id := range slices.Sorted(maps.Keys(a.known[kind])) {
 			record := a.known[kind][id]
 			if !named[record.Text("set")] || described[kind+" "+id] || record["declared"] == true {
 				continue
 			}
-			if id == a.clientID {
+			if kind == ascode.Client && id == a.clientID {
 				a.fail(kind, id, "--prune: this command uses the client itself")
 				continue
 			}
-			path := itemPath(pathClients, id)
+			path := itemPath(pathOf(of), id)
 			if kind == ascode.Resource {
 				path = pathResources + "/" + fmt.Sprint(record["number"])
 			}
@@ -286,26 +291,28 @@ type exportCommand struct{ remoteFlags }
 
 // Help is shown by gatehouse export --help.
 func (*exportCommand) Help() string {
-	return "Prints the clients and resources as files for gatehouse apply. Secrets of clients are hashes. " +
+	return "Prints clients, resources, providers, groups, attributes and claims as files for gatehouse apply. Secrets of clients are hashes, and those of " +
+		"providers names of files that you fill. " +
 		"Clients that registered themselves are left out.\n\n" +
 		"Example:\n\n    gatehouse export --demo ./gatehouse-demo"
 }
 
-// Run prints all clients and resources.
+// Run prints all objects.
 func (c *exportCommand) Run(p *program) error {
 	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
 	lists := map[string][]ascode.Record{}
-	for list, path := range map[string]string{"clients": pathClients, "resources": pathResources} {
-		err := r.pages(path, list, func(text json.RawMessage) error {
+	for _, kind := range ascode.Kinds {
+		lists[kind.List] = []ascode.Record{}
+		err := r.pages(pathOf(kind), kind.List, func(text json.RawMessage) error {
 			var record ascode.Record
 			if err := json.Unmarshal(text, &record); err != nil {
 				return fmt.Errorf("read list: %w", err)
 			}
-			if record["self_registered"] != true {
-				lists[list] = append(lists[list], record)
+			if record["self_registered"] != true && record["name"] != account.OperatorsGroup {
+				lists[kind.List] = append(lists[kind.List], record)
 			}
 			return nil
 		})
@@ -320,7 +327,7 @@ func (c *exportCommand) Run(p *program) error {
 		}
 		return printJSON(p.stdout, text)
 	}
-	text, err := ascode.Write(lists["resources"], lists["clients"])
+	text, err := ascode.Write(lists)
 	if err != nil {
 		return err
 	}

@@ -188,3 +188,67 @@ func applyMany(t *testing.T, env []string) {
 		"apply", "-f", file)
 	t.Logf("1,100 objects that are unchanged: %v", time.Since(began).Round(time.Millisecond))
 }
+
+// TestApplyProviders applies, exports and prunes providers. Secrets come from files and variables, and
+// nobody is shown them.
+func TestApplyProviders(t *testing.T) {
+	t.Parallel()
+	env, _ := applyEnv(t)
+	env = append(env, "ENTRA_SECRET=hunter3")
+	const providers = `set: up
+providers:
+  - {id: google, kind: oidc, issuer: 'https://accounts.google.com', client_id: g, client_secret_file: google.secret, trust_email: true, groups: {A: a}}
+  - {id: github, kind: github, client_id: h, client_secret_env: ENTRA_SECRET, allowed_domains: [a.example]}
+`
+	file := write(t, "up.yaml", providers)
+	secret := filepath.Join(filepath.Dir(file), "google.secret")
+	if err := os.WriteFile(secret, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply := func(code int, parts []string, more ...string) outcome {
+		t.Helper()
+		return wantRun(t, env, code, parts, append([]string{"apply", "-f", file}, more...)...)
+	}
+	apply(3, []string{"provider google: create", "would be 2 created"}, "--dry-run")
+	apply(0, []string{"2 created"})
+	apply(0, []string{"0 created, 0 changed, 0 deleted; 2 unchanged"})
+	if err := os.WriteFile(secret, []byte("hunter4"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := apply(3, []string{"client_secret: another one"}, "--dry-run"); strings.Contains(got.stdout, "hunter") {
+		t.Errorf("got %s, want no secret", got.stdout)
+	}
+	apply(0, []string{"1 changed"})
+	wantRun(t, env, 0, []string{"google", "https://accounts.google.com", "/login/with/google/callback"},
+		"provider", "list")
+	shown := wantRun(t, env, 0, []string{`"client_secret_set_at"`}, "provider", "show", "google", "--json")
+	exported := wantRun(t, env, 0, []string{"set: up", "id: google", "client_secret_file: google.secret",
+		"client_secret_file: github.secret", "trust_email: true"}, "export")
+	if strings.Contains(shown.stdout+exported.stdout, "hunter") {
+		t.Errorf("got %s%s, want no secret", shown.stdout, exported.stdout)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "github.secret"), []byte("hunter3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(exported.stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply(0, []string{"0 created, 0 changed, 0 deleted", "0 failed"})
+	for wrong, want := range map[string]string{
+		"providers: [{id: x, kind: oidc}]":                                             "needs the key client_id",
+		"providers: [{id: X, kind: oidc, client_id: g}]":                               "id: it must have",
+		"providers: [{id: x, kind: saml, client_id: g}]":                               "kind: it must be oidc or github",
+		"providers: [{id: x, kind: oidc, client_id: g, client_secret: y}]":             "is not known",
+		"providers: [{id: x, kind: oidc, client_id: g, client_secret_file: missing}]":  "client_secret_file: file missing",
+		"providers: [{id: x, kind: oidc, client_id: g, client_secret_env: NOT_THERE}]": "the variable NOT_THERE is not set",
+		"providers: [{id: x, kind: oidc, client_id: g, trust_email: maybe}]":           "trust_email: it must be true or false",
+	} {
+		wantRun(t, env, 2, []string{want}, "apply", "-f", write(t, "wrong.yaml", wrong))
+	}
+	wantRun(t, env, 1, []string{"it must begin with https://"}, "apply", "-f",
+		write(t, "wrong.yaml", "providers: [{id: x, kind: oidc, client_id: g, issuer: 'ftp://a.example'}]"))
+	if err := os.WriteFile(file, []byte("set: up\nclients: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply(0, []string{"provider google: delete", "2 deleted"}, "--prune")
+}

@@ -15,6 +15,7 @@ type clientOptions struct {
 	BackchannelLogoutURI  *string  `name:"backchannel-logout-uri" group:"options" placeholder:"URL" help:"Where a logout token is sent when a session ends: https, or http on this machine. Not at a link-local address."`
 	FirstParty            *bool    `name:"first-party" group:"options" negatable:"" help:"An app of your own: people are not asked for consent to what it is registered for. All its redirect URIs are https and lead to servers."`
 	RequirePKCE           *bool    `name:"require-pkce" group:"options" negatable:"" help:"Refuse authorization requests without a code_challenge; public clients always need one."`
+	RequireSecondFactor   *bool    `name:"require-second-factor" group:"options" negatable:"" help:"People use a second factor before the app gets a code, and set one up if they have none."`
 	AccessTokenFormat     *string  `name:"access-token-format" group:"options" placeholder:"FORMAT" help:"Form of its access tokens: opaque or jwt (default: opaque)."`
 	JWKS                  *string  `name:"jwks" group:"options" placeholder:"FILE" help:"Public keys that it authenticates with, as a JSON Web Key Set: RSA with 2048 to 4096 bits and the exponent 65537, or P-256; several need a kid each. A new client with keys gets no secret."`
 	JWKSURI               *string  `name:"jwks-uri" group:"options" placeholder:"URL" help:"Where these keys are, in place of --jwks: https, at a public address."`
@@ -23,6 +24,7 @@ type clientOptions struct {
 	FederatedAudience     *string  `name:"federated-audience" group:"options" placeholder:"AUDIENCE" help:"Their only aud (default: the public address of gatehouse)."`
 	FederatedJWKS         *string  `name:"federated-jwks" group:"options" placeholder:"FILE" help:"Keys of the issuer, as a JSON Web Key Set (default: those that its metadata name, at a public address)."`
 	Resource              []string `name:"resource" group:"options" sep:"none" placeholder:"URI" help:"Resource that it may ask for, needed for client_credentials. May be repeated; replaces all registered ones (default: all)."`
+	RequireGroup          []string `name:"require-group" group:"options" sep:"none" placeholder:"GROUP" help:"Let only members of this group use it, or of one of several. May be repeated; replaces all registered ones (default: everybody may)."`
 }
 
 // set sets the members of the flags that were given.
@@ -35,7 +37,7 @@ func (o *clientOptions) set(body map[string]any) error {
 	}
 	for name, value := range map[string]*bool{
 		"claims_in_id_token": o.ClaimsInIDToken, "require_pkce": o.RequirePKCE,
-		"first_party": o.FirstParty,
+		"first_party": o.FirstParty, "require_second_factor": o.RequireSecondFactor,
 	} {
 		if value != nil {
 			body[name] = *value
@@ -43,6 +45,7 @@ func (o *clientOptions) set(body map[string]any) error {
 	}
 	setWords(body, "post_logout_redirect_uris", o.PostLogoutRedirectURI)
 	setWords(body, "resources", o.Resource)
+	setWords(body, "require_groups", o.RequireGroup)
 	if err := o.setFederated(body); err != nil {
 		return err
 	}

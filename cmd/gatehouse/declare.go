@@ -29,7 +29,7 @@ func (p *program) declaredSets(dir string) (all []*oauth.DeclaredSet, err error)
 				return nil, fmt.Errorf("%s: %w", o.Where, err)
 			}
 			fmt.Fprintf(digest, "%s %s %s\n", o.Kind, o.ID, text)
-			if err := stack.Describe(set, o.Kind == ascode.Resource, o.ID, text, now); err != nil {
+			if err := stack.Describe(set, o.Kind, o.ID, text, now); err != nil {
 				return nil, fmt.Errorf("%s: %w", o.Where, err)
 			}
 		}
@@ -39,11 +39,11 @@ func (p *program) declaredSets(dir string) (all []*oauth.DeclaredSet, err error)
 	return all, nil
 }
 
-// declare makes clients and resources what the files of --declare say, and logs what it did.
+// declare makes clients, resources, groups, attributes and claims what the files of --declare say, and logs what it did.
 func (p *program) declare(ctx context.Context, s *stack.Stack, dir string) error {
 	sets, err := p.declaredSets(dir)
 	if err != nil {
-		return refuse("declare", dir, "must describe clients and resources: %v", err)
+		return refuse("declare", dir, "must describe clients, resources and providers: %v", err)
 	}
 	done, err := s.Tokens.Declare(ctx, sets)
 	var refused *oauth.DeclareError

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,4 +160,52 @@ func TestDeclareFolders(t *testing.T) {
 		!strings.Contains(got.stdout, `"disabled": true`) {
 		t.Errorf("got %s, want the client of the lower revision missing or disabled", got.stdout)
 	}
+}
+
+// TestDeclareProviders declares a provider, which the admin API then refuses to change. Gone from the
+// files, nobody signs in with it; it comes back with its secret.
+func TestDeclareProviders(t *testing.T) {
+	t.Parallel()
+	const acme = "providers: [{id: acme, kind: oidc, issuer: 'http://127.0.0.1:9', client_id: g, client_secret_env: ACME_SECRET, label: Acme}]\n"
+	file := write(t, "up.yaml", "revision: 1\n"+acme)
+	s := &fixture{env: append(databaseEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db")), "ACME_SECRET=hunter2"),
+		http: newClient(t, ""), flags: []string{"--declare", file}}
+	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
+	s.serve(t)
+	env := s.operatorEnv()
+	shows := func(want bool) {
+		t.Helper()
+		response, err := s.http.Get(s.base + "/login")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if got := strings.Contains(string(body), "Continue with <bdi>Acme</bdi>"); err != nil || got != want {
+			t.Errorf("got the button %v and error %v, want %v", got, err, want)
+		}
+	}
+	shows(true)
+	wantRun(t, env, 0, []string{`"declared": true`}, "provider", "show", "acme", "--json")
+	wantRun(t, env, 1, []string{"own files declare this record"}, "provider", "delete", "acme")
+	reload := func(text, want string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.server.stderr.clear()
+		s.server.signal(t, syscall.SIGHUP)
+		if line := s.server.stderr.await(t, want); strings.Contains(line, "hunter2") {
+			t.Errorf("got a secret in the log: %s", line)
+		}
+		s.server.stderr.await(t, "settings and certificates are read again")
+	}
+	reload("revision: 2\nproviders: []\n", `"msg":"declared","set":"default","revision":2`)
+	shows(false)
+	wantRun(t, env, 0, []string{`"disabled": true`}, "provider", "show", "acme", "--json")
+	reload("revision: 3\n"+acme, `"revision":3`)
+	shows(true)
+	reload("revision: 3\n"+strings.Replace(acme, "label: Acme", "label: Other", 1), "raise revision")
+	reload("revision: 4\n"+strings.Replace(acme, "http://127.0.0.1:9", "http://acme.example", 1), "it must begin with https://")
+	shows(true)
 }

@@ -43,6 +43,7 @@ func (c *demoCommand) Run(p *program) (err error) {
 	all.IPProvider = choice(ipapi.Sim)
 	all.DatabaseURL = databaseURL("sqlite:" + filepath.Join(c.Dir, "gatehouse.db"))
 	config := all.stack(p)
+	config.Localhost = true
 	if identity := config.Identity; identity != nil {
 		identity.Database.KeyFiles = nil // the one beside the database
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/text/language"
@@ -22,9 +23,36 @@ type faceSettings struct {
 	SupportURL      supportLink  `name:"support-url" variable:"GATEHOUSE_SUPPORT_URL" group:"face" placeholder:"URL" help:"Where people get help: https or mailto (default: nowhere)."`
 	TermsURL        pageLink     `name:"terms-url" variable:"GATEHOUSE_TERMS_URL" group:"face" placeholder:"URL" help:"Page with the terms of service, https (default: none)."`
 	PrivacyURL      pageLink     `name:"privacy-url" variable:"GATEHOUSE_PRIVACY_URL" group:"face" placeholder:"URL" help:"Page about privacy, https (default: none)."`
+	Home            homePage     `name:"home" variable:"GATEHOUSE_HOME" group:"face" placeholder:"identity|geo|both|off" help:"What / shows to browsers: the way to sign in, a form for lookups, both, or nothing (default: the roles)."`
 	Language        languageTag  `name:"language" variable:"GATEHOUSE_LANGUAGE" default:"en" group:"face" placeholder:"TAG" help:"Language of pages and messages for people whose own is not known (${default})."`
 	Languages       languageDir  `name:"languages" variable:"GATEHOUSE_LANGUAGES" group:"face" placeholder:"DIR" help:"Folder of files such as de.toml that add or replace texts (default: none)."`
-	LanguagesDraft  toggle       `name:"languages-draft" variable:"GATEHOUSE_LANGUAGES_DRAFT" default:"false" group:"face" help:"Whether to offer languages that are drafts too: German, French, Spanish, Portuguese of Brazil and Indonesian (${default})."`
+	LanguagesDraft  toggle       `name:"languages-draft" variable:"GATEHOUSE_LANGUAGES_DRAFT" default:"false" group:"face" help:"Whether to offer languages that are drafts too: Arabic and Japanese (${default})."`
+}
+
+// homePage is what the page at / shows; "" = what the roles offer.
+type homePage string
+
+func parseHomePage(text string, _ *kong.Tag) (homePage, error) {
+	switch text {
+	case "", "identity", "geo", "both", "off":
+		return homePage(text), nil
+	}
+	return "", errors.New("must be identity, geo, both or off")
+}
+
+// check returns an error if the page at / would show what the service does not offer.
+func (h homePage) check(s *serviceSettings) error {
+	signIn := h == "identity" || h == "both"
+	form := h == "geo" || h == "both"
+	switch {
+	case signIn && !slices.Contains(s.Roles, "identity"):
+		return refuse("home", h, "needs the identity service: add identity to roles")
+	case form && !slices.Contains(s.Roles, "geo"):
+		return refuse("home", h, "needs lookups: add geo to roles")
+	case form && bool(s.GeoKeysRequired):
+		return refuse("home", h, "offers lookups without a key, which geo-keys-required forbids")
+	}
+	return nil
 }
 
 // languageTag is the tag of a language.

@@ -19,10 +19,10 @@ type keysCommand struct {
 
 // Help is shown by gatehouse keys --help.
 func (*keysCommand) Help() string {
-	return "Secret keys are in the database, wrapped under a key file. They have six purposes: " +
+	return "Secret keys are in the database, wrapped under a key file. They have seven purposes: " +
 		"tokens seals access tokens, forms seals the forms of pages, browsers marks the browsers " +
 		"that an account is known in, and cluster signs the certificates of a cluster's nodes. " +
-		"rs256 and es256 sign id_tokens.\n\n" +
+		"rs256 and es256 sign id_tokens, and factors seals the secrets of authenticator apps.\n\n" +
 		"Example:\n\n    gatehouse keys list --demo ./gatehouse-demo\n" +
 		"    gatehouse keys rotate --demo ./gatehouse-demo"
 }
@@ -58,7 +58,7 @@ func (c *keysList) Run(p *program) error {
 
 type keysRotate struct {
 	remoteFlags
-	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster rs256 es256" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers, cluster, rs256 or es256 (${default})."`
+	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster factors rs256 es256" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers, cluster, factors, rs256 or es256 (${default})."`
 	Now     bool   `name:"now" help:"Drop all former keys at once, also when they are in use. Of rs256 and es256: sign with the new key at once."`
 	Yes     bool   `name:"yes" help:"With --now: do not ask."`
 }
@@ -69,6 +69,8 @@ func (*keysRotate) Help() string {
 		"while the one before that is still needed.\n\n" +
 		"A new key of rs256 or es256 is published at once and signs a day later, when clients have " +
 		"read it. Servers rotate these keys by themselves (--signing-key-age).\n\n" +
+		"With the purpose factors, the secrets of authenticator apps are sealed again under the new key. " +
+		"No key of factors is ever dropped, not even with --now.\n\n" +
 		"--now is for an emergency, such as a stolen key: it drops the former keys. With the " +
 		"purpose tokens, every access token ends at once; refresh tokens stay valid. A key of rs256 " +
 		"or es256 signs at once, and the former ones stay published for what they signed. On a " +
@@ -86,6 +88,7 @@ var endsNow = map[oauth.Purpose]string{
 	oauth.ClusterKeys: "The nodes of a cluster do not speak to each other until each has a new certificate.",
 	oauth.RS256Keys:   endsSigned,
 	oauth.ES256Keys:   endsSigned,
+	oauth.FactorKeys:  "Nothing ends: secrets of authenticator apps are sealed again, and former keys stay.",
 }
 
 const endsSigned = "The new key signs now. JWTs that were signed before stay valid. A client that " +

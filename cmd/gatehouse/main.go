@@ -42,6 +42,8 @@ type commands struct {
 	Health   healthCommand   `cmd:"" group:"serve" help:"Ask a running server whether it is ready."`
 	Client   clientCommand   `cmd:"" group:"apps" set:"id=The client_id." help:"Manage client applications."`
 	Resource resourceCommand `cmd:"" group:"apps" help:"Manage APIs that take access tokens of this service."`
+	Provider providerCommand `cmd:"" group:"apps" help:"Manage other providers with which people sign in."`
+	Group    groupCommand    `cmd:"" group:"apps" help:"Manage groups of people."`
 	Apply    applyCommand    `cmd:"" group:"apps" help:"Make clients and resources those that files describe."`
 	Export   exportCommand   `cmd:"" group:"apps" help:"Print clients and resources as such files."`
 	Secret   secretCommand   `cmd:"" group:"apps" help:"Make a client secret for such files."`

@@ -38,9 +38,22 @@ func printRecord(w io.Writer, text []byte) error {
 		if err := decoder.Decode(&value); err != nil {
 			return fmt.Errorf("print response: %w", err)
 		}
-		fmt.Fprintf(table, "%s\t%s\n", name, cell(value))
+		text := cell(value)
+		if members, ok := value.(map[string]any); ok && name == "attributes" {
+			text = assignments(members)
+		}
+		fmt.Fprintf(table, "%s\t%s\n", name, text)
 	}
 	return table.Flush()
+}
+
+// assignments returns the members as NAME=VALUE, by name.
+func assignments(members map[string]any) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		parts = append(parts, printable(name)+"="+cell(members[name]))
+	}
+	return first(strings.Join(parts, ", "), "-")
 }
 
 // newTable returns a writer that aligns columns separated by tabs.

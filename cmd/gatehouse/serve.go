@@ -124,6 +124,7 @@ func (p *program) startError(err error) error {
 		"Listen": "listen", "AdminListen": "admin-listen", "CompatListen": "compat-listen",
 		"Lookups.Simulator":  "sim-listen",
 		"Identity.Messenger": "messenger", "Identity.AuditWebhook": "audit-webhook", "Traces": "otlp-endpoint",
+		"Identity.PasskeyDomain": "passkey-domain",
 	}[wrong.Field]
 	if !ok {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
@@ -98,10 +99,15 @@ type identitySettings struct {
 	MessengerSecret        secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
 	MessengerSecretFile    secretFile      `name:"messenger-secret-file" variable:"GATEHOUSE_MESSENGER_SECRET_FILE" group:"identity" placeholder:"FILE" help:"File with that secret, in place of the value itself."`
 	MessengerFrom          mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
+	Accounts               choice          `name:"accounts" variable:"GATEHOUSE_ACCOUNTS" default:"open" oneof:"open invited operators" group:"identity" placeholder:"WHO" help:"Who may make accounts: open (everybody), invited (operators, and whom they invite) or operators (${default})."`
+	SecondFactor           choice          `name:"second-factor" variable:"GATEHOUSE_SECOND_FACTOR" default:"optional" oneof:"optional required" group:"identity" placeholder:"RULE" help:"Whether people must set up a second factor: optional or required (${default})."`
 	PhoneReplacesPassword  choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
+	PasskeyDomain          hostName        `name:"passkey-domain" variable:"GATEHOUSE_PASSKEY_DOMAIN" group:"identity" placeholder:"HOST" help:"Domain that passkeys are for: the host of the base URL, or a parent of it that can be registered (default: that host; an IP address has no passkeys)."`
 	SMSCountries           countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
 	SMSPerHour             int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
 	SMSPerCountry          int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
+	Console                choice          `name:"console" variable:"GATEHOUSE_CONSOLE" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Serve the console at /console to people in the group gatehouse-operators: on or off (${default})."`
+	ConsoleNetworks        prefixes        `name:"console-networks" variable:"GATEHOUSE_CONSOLE_NETWORKS" group:"identity" placeholder:"CIDR" help:"Networks whose callers see the console; others get 404 (default: all)."`
 	Agents                 choice          `name:"agents" variable:"GATEHOUSE_AGENTS" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept agents that nobody has registered: changes the defaults of client-id-metadata to on and of registration to open (${default})."`
 	ClientIDMetadata       choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (default: as agents)."`
 	Registration           choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (default: off; open with agents)."`
@@ -231,6 +237,9 @@ func (s *serviceSettings) Validate() error {
 	}
 	if s.Declare != "" && !slices.Contains(s.Roles, "identity") {
 		return refuse("declare", s.Declare, "needs the identity service: add identity to roles")
+	}
+	if err := s.Home.check(s); err != nil {
+		return err
 	}
 	if err := s.check(s.DatabaseURL, s.Roles); err != nil {
 		return err
@@ -397,7 +406,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
 		Traces:  otlp.Config{Endpoint: string(s.OTLPEndpoint), Headers: headers, Ratio: s.TraceRatio},
-		Cluster: s.cluster(), Brand: s.brand(), Languages: languages,
+		Cluster: s.cluster(), Brand: s.brand(), Languages: languages, Home: string(s.Home),
 	}
 	if slices.Contains(s.Roles, "geo") {
 		c.Lookups = s.lookups()
@@ -468,6 +477,8 @@ func (s *serviceSettings) identity() *stack.Identity {
 		SigningKeyAge:        s.SigningKeyAge.Duration,
 		DefaultScopes:        s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
+		Console:              s.Console == "on",
+		ConsoleNetworks:      s.ConsoleNetworks,
 		ClientMetadata:       s.ClientIDMetadata == "on",
 		Registration:         registrationModes[s.Registration],
 		RegistrationToken:    string(s.RegistrationToken),
@@ -475,7 +486,10 @@ func (s *serviceSettings) identity() *stack.Identity {
 		RedirectSchemes:      s.RedirectSchemes,
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
+		RequireSecondFactor:   s.SecondFactor == "required",
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",
+		PasskeyDomain:         string(s.PasskeyDomain),
+		Accounts:              account.Accounts(s.Accounts),
 		SMSCountries:          s.SMSCountries,
 		SMSPerHour:            s.SMSPerHour, SMSPerCountry: s.SMSPerCountry,
 	}

@@ -47,8 +47,9 @@ func settingTypes() []kong.Option {
 		settingType(parseAuditAction), settingType(parseSince),
 		settingType(parseServiceName), settingType(parseLogoFile), settingType(parseMailLogoFile),
 		settingType(parseAccentColor), settingType(parseSupportLink), settingType(parsePageLink),
-		settingType(parseLanguageTag), settingType(parseLanguageDir),
+		settingType(parseLanguageTag), settingType(parseHomePage), settingType(parseLanguageDir),
 		settingType(parsePeerAddress), settingType(parseNodeName), settingType(parseEgressLabel),
+		settingType(parseHostName),
 	}
 }
 
@@ -317,6 +318,16 @@ func parseEgressLabel(text string, _ *kong.Tag) (egressLabel, error) {
 		return "", errors.New("must be up to 64 lower-case letters, digits, dots and hyphens")
 	}
 	return egressLabel(text), nil
+}
+
+// hostName is a domain in lower case.
+type hostName string
+
+func parseHostName(text string, _ *kong.Tag) (hostName, error) {
+	if text = strings.ToLower(text); !isLabel(text, "") {
+		return "", errors.New("must be a host name, such as example.com")
+	}
+	return hostName(text), nil
 }
 
 // isLabel reports whether text has 1 to 64 characters: lower-case letters, digits, dots, hyphens

@@ -120,6 +120,17 @@ func (s *Stack) handOver() {
 	}
 }
 
+// nodes returns how many nodes of the cluster are up, and how many have a row.
+func (s *Stack) nodes() (up, all int) {
+	view := s.node.View()
+	for _, node := range view.Nodes {
+		if node.State == partition.Up {
+			up++
+		}
+	}
+	return up, len(view.Nodes)
+}
+
 // unready returns why a node serves no requests; "" = it does.
 func (s *Stack) unready() string {
 	view := s.node.View()

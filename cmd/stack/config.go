@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
@@ -42,6 +43,9 @@ type Config struct {
 	CompatListen string
 	Compat       []string
 	Public       net.Listener // optional: serves in place of Listen; Close closes it
+	// Localhost makes a public address on 127.0.0.1 serve [::1] as well, if the machine has it. The
+	// URL and the default of Issuer then name localhost: browsers have no passkeys for addresses.
+	Localhost bool
 
 	Lookups  *Lookups  // nil = the service offers no lookups; at least one of the two is required
 	Identity *Identity // nil = the service offers no accounts and tokens
@@ -52,6 +56,9 @@ type Config struct {
 	// the public listener.
 	Issuer string
 	Brand  brand.Brand // what people see; Name and Host are set by Start if missing
+	// Home is what the page at / shows: identity, geo, both or off. Optional: "" = the services that
+	// there are.
+	Home string
 	// Languages are those of pages and messages; optional: nil = texts.Default.
 	Languages *texts.Set
 	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may.
@@ -149,8 +156,15 @@ type Identity struct {
 	SessionMax time.Duration // how long it does so from the sign-in
 	// SigningKeyAge is how long a key signs id_tokens; optional: 0 = token.DefaultSigningKeyAge.
 	SigningKeyAge time.Duration
+	// Accounts says who may make accounts; optional: "" = account.OpenAccounts.
+	Accounts account.Accounts
+	// RequireSecondFactor has everybody set up a second factor.
+	RequireSecondFactor bool
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
+	// PasskeyDomain is the relying party ID of passkeys; optional: "" = the host of the issuer, if
+	// browsers have passkeys there.
+	PasskeyDomain string
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; optional:
 	// nil = all.
 	SMSCountries []string
@@ -162,6 +176,10 @@ type Identity struct {
 	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
 	// skip_account_chooser.
 	SkipChooserParameter string
+	// Console serves the console to operators whose address is in ConsoleNetworks; optional: empty = to
+	// all of them.
+	Console         bool
+	ConsoleNetworks []netip.Prefix
 	// ClientMetadata accepts a client_id that is the URL of a client-id metadata document; optional.
 	ClientMetadata bool
 	// RedirectSchemes are private-use schemes without a dot for clients that register or describe
@@ -189,6 +207,8 @@ type Identity struct {
 	// Sender and Channels are for tests; optional: they take the place of Messenger.
 	Sender   account.CodeSender
 	Channels account.Channels
+	// ProviderRoots is for tests; optional: they sign the certificates of other providers.
+	ProviderRoots *x509.CertPool
 	// Hasher is for tests; optional: nil = one at account.DefaultCost.
 	Hasher *account.Hasher
 	// Stores is for tests; optional: it returns what the service uses in place of the store.

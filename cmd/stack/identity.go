@@ -14,6 +14,7 @@ import (
 	"gatehouse/providers/messenger/backchannel"
 	"gatehouse/providers/messenger/outbox"
 	"gatehouse/providers/messenger/trail"
+	"gatehouse/providers/signinwith"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -64,15 +65,28 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		s.stopWithin(s.Tokens.Stop, "token requests were cut off")
 		return nil
 	})
+	passkeys, err := account.PasskeyDomain(issuer, c.PasskeyDomain)
+	if err != nil {
+		return wrong("Identity.PasskeyDomain", err)
+	}
 	users := people.Config{
-		Store: tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL, SessionMax: c.SessionMax,
-		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
-		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
-		Issuer: issuer,
+		PasskeyDomain: passkeys,
+		Store:         tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL, SessionMax: c.SessionMax,
+		Keys:       func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
+		FactorKeys: func() []oauth.Key { return s.Tokens.Keys(oauth.FactorKeys) },
+		Messenger:  c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
+		Issuer: issuer, Name: s.brand().Name, RequireSecondFactor: c.RequireSecondFactor,
 		Logger: s.Logger, Metrics: s.Metrics,
-		PhoneReplacesPassword: c.PhoneReplacesPassword, SMSCountries: c.SMSCountries,
+		PhoneReplacesPassword: c.PhoneReplacesPassword, Accounts: c.Accounts, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
 	}
+	with, err := signinwith.New(signinwith.Config{Dial: fetch.Dialer(oauth.IsServer),
+		Freshness: fetch.Freshness, Metrics: s.Metrics, Roots: c.ProviderRoots})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error { with.Stop(); return nil })
+	users.Providers, users.ProviderClient = s.Store, with
 	if s.node != nil {
 		users.Nodes = s.limits
 	}

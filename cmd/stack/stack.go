@@ -136,7 +136,8 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	edge := httpedge.Config{
-		Brand: s.brand(), Languages: s.config.languages(), Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
+		Brand: s.brand(), Languages: s.config.languages(), Home: config.Home,
+		BaseURL: cmp.Or(config.Issuer, s.defaultIssuer()), Place: s.placeOf, Lookups: s.Lookups, LookupKeys: s.LookupKeys, Files: s.shared, Logger: s.Logger,
 		Log: s.Log, Metrics: s.Metrics, Tracer: s.tracer,
 		Compat:          config.Compat,
 		TrustedProxies:  config.TrustedProxies,
@@ -149,20 +150,18 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		AdminClientCA: config.AdminClientCA, MetricsToken: config.MetricsToken,
 	}
 	if config.Identity != nil {
-		edge.Issuer = config.Issuer
-		if edge.Issuer == "" {
-			edge.Issuer = s.defaultIssuer()
-		}
+		edge.Issuer = edge.BaseURL
 		if err := s.startIdentity(ctx, edge.Issuer); err != nil {
 			return nil, err
 		}
 		edge.Tokens, edge.People, edge.Audit = s.Tokens, s.People, s.Store
-		edge.DefaultScopes, edge.Place = config.Identity.DefaultScopes, s.place
+		edge.DefaultScopes = config.Identity.DefaultScopes
 		edge.Registration = s.Tokens.TakesRegistrations()
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
+		edge.Console, edge.ConsoleNetworks = config.Identity.Console, config.Identity.ConsoleNetworks
 	}
 	if s.node != nil {
-		edge.Unready = s.unready
+		edge.Unready, edge.Nodes = s.unready, s.nodes
 	}
 	if s.Server, err = httpedge.New(edge); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
@@ -266,12 +265,18 @@ func (s *Stack) bind() (err error) {
 			return wrong("Listen", err)
 		}
 	}
+	if s.config.Localhost = s.config.Localhost && isLoopback4(s.public); s.config.Localhost {
+		s.public = onLocalhost(s.public)
+	}
 	s.onStop(func() error { return closeListener(s.public) })
 	if s.admin, err = httpedge.Listen(s.config.AdminListen); err != nil {
 		return wrong("AdminListen", err)
 	}
 	s.onStop(func() error { return closeListener(s.admin) })
 	s.Listen, s.URL = address(s.public), baseURL(s.public, s.config.CertFile != "")
+	if s.config.Localhost {
+		s.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	}
 	s.AdminListen, s.AdminURL = address(s.admin), baseURL(s.admin, s.config.AdminCertFile != "")
 	if s.config.CompatListen == "" {
 		return nil
@@ -318,10 +323,28 @@ func baseURL(ln net.Listener, tls bool) string {
 	return "http://" + at.String()
 }
 
-// brand returns what people see, with the name and the host that it has without settings.
 // languages returns the languages of pages and messages.
 func (c *Config) languages() *texts.Set { return cmp.Or(c.Languages, texts.Default()) }
 
+// placeOf returns the rough place of an address from database files or cached lookups; "" = neither
+// has it.
+func (s *Stack) placeOf(addr netip.Addr) string {
+	if s.place != nil {
+		if place := s.place(addr); place != "" {
+			return place
+		}
+	}
+	if s.Lookups == nil {
+		return ""
+	}
+	known, ok := s.Lookups.Known(addr, time.Now())
+	if !ok {
+		return ""
+	}
+	return known.Place()
+}
+
+// brand returns what people see, with the name and the host that it has without settings.
 func (s *Stack) brand() brand.Brand {
 	return s.config.Brand.Of(cmp.Or(s.config.Issuer, s.defaultIssuer()))
 }

@@ -4,6 +4,8 @@ package bulklookupclient_test
 
 import (
 	"context"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +170,57 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 				}
 				if !got.Cached || got.MaxAge != 10*time.Minute {
 					t.Errorf("got %+v, want a hit", got)
+				}
+			})
+		})
+	}
+}
+
+// heads tests requests for the headers of lookups alone, by web pages.
+func heads(t *testing.T, p *pacttest.Pact) {
+	known := pacttest.Given("the upstream knows a query", "query", "8.8.8.8")
+	caller := pacttest.Given("the caller asks from an address", "address", "8.8.8.8")
+	for _, row := range []struct {
+		name, path string
+		query      map[string][]any
+	}{
+		{"a check of a query that is not cached", "/api/lookup", nil},
+		{"a check of a query with details", "/api/lookup", map[string][]any{"details": {"1"}}},
+		{"a check of a query without details", "/api/lookup", map[string][]any{"details": {"0"}}},
+		{"a check of a query for one member", "/api/lookup", map[string][]any{"fields": {"ip"}}},
+		{"a check of the caller's own address", "/api/my-ip", nil},
+		{"a check of the caller's own address with details", "/api/my-ip", map[string][]any{"details": {"1"}}},
+		{"a check of the caller's own address without details", "/api/my-ip", map[string][]any{"details": {"0"}}},
+		{"a check of the caller's own address for one member", "/api/my-ip", map[string][]any{"fields": {"ip"}}},
+	} {
+		request := get(row.path)
+		request.Method, request.Query = "HEAD", maps.Clone(row.query)
+		request.Header["Origin"] = "https://map.example"
+		given, text := caller, row.path+"?"
+		expected := map[string]any{"X-Request-Id": requestID, "X-Geo-Source": source,
+			"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": exposed,
+			"Cache-Control": "no-store"}
+		if row.path == "/api/lookup" {
+			given, text = known, text+"q=8.8.8.8&"
+			if request.Query == nil {
+				request.Query = map[string][]any{}
+			}
+			request.Query["q"] = []any{"8.8.8.8"}
+			expected["X-Cache"], expected["Age"] = "miss", "0"
+			expected["Cache-Control"] = "private, max-age=600"
+		}
+		for name, values := range row.query {
+			text += name + "=" + values[0].(string)
+		}
+		p.Test(t, pacttest.Interaction{
+			Name: row.name, Given: []pacttest.State{given}, Request: request,
+			Response: pacttest.Response{Status: 200, Header: expected},
+		}, func(t *testing.T, base string) {
+			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+				_, err := c.Do(ctx, bulklookupclient.Request{Method: "HEAD", Path: strings.TrimRight(text, "?&"),
+					Header: map[string]string{"Origin": "https://map.example"}})
+				if err != nil {
+					t.Error(err)
 				}
 			})
 		})

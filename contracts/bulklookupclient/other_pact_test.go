@@ -101,6 +101,21 @@ func keys(t *testing.T, p *pacttest.Pact) {
 				wantError(t, err, bulklookupclient.Error{Status: 401, Code: "invalid_api_key"})
 			})
 		})
+		delete(row.request.Header, "X-Api-Key")
+		row.send.Header = nil
+		p.Test(t, pacttest.Interaction{
+			Name:    strings.Replace(row.name, "an unknown key", "no key, which a service requires", 1),
+			Given:   []pacttest.State{pacttest.Given("lookups need a key")},
+			Request: row.request,
+			Response: pacttest.Response{Status: 401, JSON: failure("", "api_key_required", ""),
+				Header: header("Cache-Control", "no-store",
+					"WWW-Authenticate", pacttest.Matching("ApiKey", "^ApiKey.*"))},
+		}, func(t *testing.T, base string) {
+			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+				_, err := c.Do(ctx, row.send)
+				wantError(t, err, bulklookupclient.Error{Status: 401, Code: "api_key_required"})
+			})
+		})
 	}
 }
 

@@ -29,9 +29,11 @@ func TestPact(t *testing.T) {
 	batchRefusals(t, p)
 	otherRequests(t, p)
 	webPages(t, p)
+	heads(t, p)
 	exactResults(t, p)
 	failingPages(t, p)
 	views(t, p)
+	offlineFiles(t, p)
 	streams(t, p)
 	keys(t, p)
 }

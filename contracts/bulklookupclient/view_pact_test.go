@@ -100,6 +100,86 @@ func views(t *testing.T, p *pacttest.Pact) {
 	}
 }
 
+// offline is the address that the offline files of a state know, and offlineData what they know.
+const offline = "81.2.69.142"
+
+var offlineData = object{"prefix": "81.2.69.0/24", "accuracyRadiusKm": 20, "asn": 64500,
+	"source": "mmdb", "asOf": "2026-09-01", "regionCode": "ENG", "continentCode": "EU",
+	"connectionType": "Cable/DSL", "asDomain": "as.example", "geonameId": 2643743, "confidence": 80,
+	"isEU": true, "isVPN": true, "isTor": true, "isProxy": true, "isHosting": true}
+
+// offlineFiles pins what offline files know, without a budget at the upstream, and a batch of two sources.
+func offlineFiles(t *testing.T, p *pacttest.Pact) {
+	files := []pacttest.State{pacttest.Given("offline files know an address"),
+		pacttest.Given("the upstream's budget is empty"),
+		pacttest.Given("the caller asks from an address", "address", offline)}
+	one := object{"ok": true, "query": offline, "ip": offline, "ipVersion": "IPv4",
+		"location": object{"continent": "Europe", "country": "United Kingdom", "countryCode": "GB",
+			"regionName": "England", "city": "London", "zip": "WC2", "lat": 51.5, "lon": -0.125,
+			"timezone": "Europe/London", "currency": "GBP"},
+		"network": object{"isp": "Example Net", "org": "Example Ltd",
+			"as": "AS64500 Example AS", "asname": "Example AS"},
+		"flags": object{"mobile": false, "proxy": true, "hosting": true}, "data": offlineData}
+	for _, e := range []struct {
+		name, path string
+		request    pacttest.Request
+		body       string
+		want       any
+	}{
+		{"a lookup in offline files", "/api/lookup?q=" + offline + "&details=1", getLookup(offline), "", one},
+		{"a lookup of the caller's own address in offline files", "/api/my-ip?details=1",
+			get("/api/my-ip"), "", one},
+		{"a bulk lookup in offline files", "/api/bulk?details=1", postQueries(offline),
+			`{"queries":["` + offline + `"]}`,
+			object{"ok": true, "count": 1, "failed": 0, "results": []any{one}}},
+	} {
+		request := e.request
+		request.Query = map[string][]any{"details": {"1"}}
+		if e.request.Query != nil {
+			request.Query["q"] = e.request.Query["q"]
+		}
+		h := header()
+		if e.body == "" {
+			h["X-Geo-Source"] = "mmdb"
+		}
+		p.Test(t, pacttest.Interaction{
+			Name: e.name, Given: files, Request: request,
+			Response: pacttest.Response{Status: 200, Header: h, JSON: e.want},
+		}, func(t *testing.T, base string) {
+			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+				got, err := c.Do(ctx, bulklookupclient.Request{Method: request.Method, Path: e.path,
+					ContentType: contentTypeOf(e.body), Body: []byte(e.body)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r := firstResult(t, got.Body); r.Data.ASN != 64500 {
+					t.Errorf("got %s, want what the files know", got.Body)
+				}
+			})
+		})
+	}
+	body := `{"queries":["8.8.8.8","` + offline + `"]}`
+	p.Test(t, pacttest.Interaction{
+		Name: "a bulk lookup with two sources",
+		Given: []pacttest.State{pacttest.Given("offline files know an address"),
+			pacttest.Given("the cache holds a query", "query", "8.8.8.8"),
+			pacttest.Given("the upstream's budget is empty")},
+		Request: postQueries("8.8.8.8", offline),
+		Response: pacttest.Response{Status: 200,
+			Header: header("X-Geo-Source", pacttest.Matching("upstream, mmdb", "^(upstream|mmdb|sim)$")),
+			JSON: object{"ok": true, "count": 2, "failed": 0, "results": []any{
+				object{"ok": true, "query": "8.8.8.8"},
+				object{"ok": true, "query": offline, "location": object{"city": "London"}}}}},
+	}, func(t *testing.T, base string) {
+		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+			got, err := c.BulkFrom(ctx, "application/json", []byte(body))
+			if err != nil || len(got.Sources) != 2 {
+				t.Errorf("got %+v, %v, want two sources", got, err)
+			}
+		})
+	})
+}
+
 func contentTypeOf(body string) string {
 	if body == "" {
 		return ""

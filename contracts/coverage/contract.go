@@ -65,11 +65,12 @@ var own = sync.OnceValue(func() *contract {
 	return c
 })
 
-// having returns the paths of the operations of the contract that meet a condition.
+// having returns the paths of the operations of the contract that meet a condition. HEAD and OPTIONS
+// have no bodies, by which most conditions tell operations apart.
 func (c *contract) having(condition func(operation) bool) []string {
 	var paths []string
 	for _, o := range c.operations() {
-		if condition(o) && !slices.Contains(paths, o.path) {
+		if o.method != "HEAD" && o.method != "OPTIONS" && condition(o) && !slices.Contains(paths, o.path) {
 			paths = append(paths, o.path)
 		}
 	}

@@ -27,26 +27,12 @@ func Exclusions() []Exclusion {
 		{`LookupResult $.ipVersion: ""`,
 			"It needs an upstream that names no address; the simulated one always does."},
 		{"POST /api/stream 503 header Retry-After", largeStreams},
-		{`LookupError $.error: "api_key_required"`,
-			"It needs a service that requires keys, which would refuse all other lookups."},
 	}
 	for _, part := range []string{"", " header Cache-Control", " header Cache-Control: no-store",
 		" header X-Request-Id", " body $.error", " body $.message", " body $.ok", " body $.ok: false",
 		" body $.query", " body $.reason"} {
 		all = append(all, Exclusion{"POST /api/stream 413" + part, largeStreams},
 			Exclusion{"POST /api/stream 503" + part, largeStreams})
-	}
-	for _, body := range []string{"GET /api/lookup 200 body $",
-		"GET /api/my-ip 200 body $", "POST /api/bulk 200 body LookupResult $.results[*]"} {
-		for _, member := range []string{"prefix", "accuracyRadiusKm", "asn", "asOf"} {
-			all = append(all, Exclusion{body + ".data." + member,
-				"It needs offline files; the simulated upstream knows only the source of its answers."})
-		}
-	}
-	for _, member := range []string{"regionCode", "continentCode", "connectionType", "asDomain",
-		"geonameId", "confidence", "isEU", "isVPN", "isTor", "isProxy", "isHosting"} {
-		all = append(all, Exclusion{"LookupData $." + member,
-			"It needs offline files; the simulated upstream knows only the source of its answers."})
 	}
 	all = append(all, Exclusion{`LookupError $.reason: "no_location"`,
 		"It needs offline files; the upstream says not_found."})

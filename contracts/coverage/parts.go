@@ -114,6 +114,9 @@ func (g *gatherer) operation(o operation) {
 	responses := members(o.body["responses"])
 	listed := slices.Sorted(maps.Keys(responses))
 	for _, status := range listed {
+		if status == "default" && (o.method == "HEAD" || o.method == "OPTIONS") {
+			continue // errors are those of the other methods, without a body
+		}
 		matches := func(i *interaction) bool { return of(i) && strconv.Itoa(i.status) == status }
 		if status == "default" {
 			matches = func(i *interaction) bool {

@@ -78,6 +78,9 @@ type walker struct {
 	whole    bool   // the value is sent: it needs the required members, and may have others
 	lines    bool   // the value is a text of lines, which must be equal: pointers end at the text
 	rules    []matching.Rule
+	// part is the depth of the object, from 1, of whose members the schema has only a part, as one of
+	// several that must hold: then others may have the rest. 0 = there is none.
+	part int
 }
 
 func (w *walker) add(at matching.Path, format string, args ...any) {
@@ -128,15 +131,17 @@ func (w *walker) value(at matching.Path, ref *openapi3.SchemaRef, value any) {
 }
 
 func (w *walker) schema(at matching.Path, s *openapi3.Schema, value any) {
-	for _, list := range []struct {
-		name string
-		refs openapi3.SchemaRefs
-	}{{"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
-		w.choice(at, list.name, list.refs, value)
-	}
+	whole := s
 	if len(s.AllOf) > 0 {
-		s = merged(s)
+		whole = merged(s)
 	}
+	before := w.part
+	if lists := choicesOf(s); lists > 1 || lists == 1 && len(whole.Properties) > 0 {
+		w.part = len(at) + 1
+	}
+	w.choices(at, s, value)
+	w.part = before
+	s = whole
 	set, ruled := matching.Best(w.rules, at)
 	if ruled && !w.ruled(at, s, set) {
 		return
@@ -162,6 +167,50 @@ func (w *walker) schema(at matching.Path, s *openapi3.Schema, value any) {
 // empty reports whether a schema says nothing by itself.
 func empty(s *openapi3.Schema) bool {
 	return s.Type == nil && len(s.Properties) == 0 && s.Items == nil && s.Const == nil && len(s.Enum) == 0
+}
+
+// choicesOf returns how many lists of alternatives a schema consists of.
+func choicesOf(s *openapi3.Schema) (n int) {
+	for _, list := range []openapi3.SchemaRefs{s.AnyOf, s.OneOf} {
+		if len(list) > 0 {
+			n++
+		}
+	}
+	for _, ref := range s.AllOf {
+		if ref.Value != nil {
+			n += choicesOf(ref.Value)
+		}
+	}
+	return n
+}
+
+// others reports whether a schema beside the properties of s may have a member.
+func (w *walker) others(at matching.Path, s *openapi3.Schema, name string) bool {
+	if w.part == len(at)+1 || len(s.PatternProperties) > 0 {
+		return true
+	}
+	for _, ref := range slices.Concat(s.AnyOf, s.OneOf) {
+		if ref.Value == nil {
+			continue
+		}
+		one := merged(ref.Value)
+		if one.Properties[name] != nil || len(one.Properties) == 0 || one.AdditionalProperties.Has != nil ||
+			one.AdditionalProperties.Schema != nil || w.others(at, one, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// choices checks the alternatives of a schema and of all that it consists of.
+func (w *walker) choices(at matching.Path, s *openapi3.Schema, value any) {
+	w.choice(at, "anyOf", s.AnyOf, value)
+	w.choice(at, "oneOf", s.OneOf, value)
+	for i, ref := range s.AllOf {
+		if ref.Value != nil {
+			w.within(w.document+pointer("allOf", strconv.Itoa(i)), func() { w.choices(at, ref.Value, value) })
+		}
+	}
 }
 
 // choice requires one alternative without findings, else it adds those of the best one.
@@ -271,6 +320,12 @@ func same(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 func (w *walker) members(at matching.Path, s *openapi3.Schema, value map[string]any) {
 	names := slices.Sorted(maps.Keys(s.Properties))
+	all := slices.Clone(names)
+	for _, ref := range slices.Concat(s.AnyOf, s.OneOf) {
+		if ref.Value != nil {
+			all = slices.AppendSeq(all, maps.Keys(ref.Value.Properties))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(value)) {
 		if property, ok := s.Properties[name]; ok {
 			w.within(w.document+pointer("properties", name), func() {
@@ -286,8 +341,8 @@ func (w *walker) members(at matching.Path, s *openapi3.Schema, value map[string]
 		}
 		closed := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has
 		if open := len(names) == 0 || s.AdditionalProperties.Has != nil; closed || !open &&
-			len(s.AnyOf)+len(s.OneOf)+len(s.PatternProperties) == 0 && w.matters(name, names) {
-			w.add(at.Member(name), "the document has no member %s%s", name, meant(name, names))
+			!w.others(at, s, name) && w.matters(name, all) {
+			w.add(at.Member(name), "the document has no member %s%s", name, meant(name, all))
 		}
 	}
 	for _, name := range s.Required {

@@ -4,6 +4,7 @@ package oauthapp_test
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"reflect"
 	"testing"
@@ -19,6 +20,14 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		"token_type": "Bearer",
 		"sub":        pacttest.Pattern("17", "^[1-9][0-9]*$"), "iat": pacttest.Integer(issuedAt),
 		"exp": pacttest.Integer(endsAt)}
+	signedIn := func(acr string) state {
+		return given("an access token", "access_token", accessToken, "acr", acr)
+	}
+	withACR := func(acr string) object {
+		body := maps.Clone(userToken)
+		body["acr"], body["auth_time"] = acr, pacttest.Integer(issuedAt)
+		return body
+	}
 	ownToken := object{"active": true, "scope": "", "client_id": clientID, "token_type": "Bearer",
 		"iat": pacttest.Integer(issuedAt), "exp": pacttest.Integer(endsAt)}
 	refresh := object{"active": true, "scope": "view-user detail-user", "client_id": clientID,
@@ -28,7 +37,7 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		members := object{"active": true}
 		for _, name := range names {
 			switch name {
-			case "iat", "exp":
+			case "iat", "exp", "auth_time":
 				members[name] = pacttest.Integer(endsAt)
 			case "token_type":
 				members[name] = "Bearer"
@@ -68,6 +77,13 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 			closed("scope", "client_id", "token_type", "sub", "iat", "exp"),
 			oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt,
 				Expires: endsAt}},
+		{"an introspection with groups", []state{confidential("scope", "openid groups"),
+			given("the user is in groups"), given("an access token", "access_token", accessToken,
+				"scope", "openid groups")}, newApp, signed("token", accessToken), accessToken, "",
+			object{"active": true, "scope": "openid groups", "client_id": clientID,
+				"exp": pacttest.Integer(endsAt), "groups": []string{"engineering"}},
+			oauthapp.Introspection{Active: true, Scope: "openid groups", ClientID: clientID,
+				Expires: endsAt, Groups: []string{"engineering"}}},
 		{"an introspection of the client's own access token",
 			[]state{confidential(), given("an access token", "access_token", accessToken, "user",
 				false, "scope", "")}, newApp,
@@ -94,6 +110,24 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 			signed("token", refreshToken), refreshToken, "",
 			closed("scope", "client_id", "sub", "exp"),
 			oauthapp.Introspection{Active: true, Expires: endsAt}},
+		{"an introspection of a token of a sign-in with one factor",
+			[]state{confidential(), signedIn("1")}, newApp, signed("token", accessToken),
+			accessToken, "", withACR("1"),
+			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID,
+				Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt, ACR: "1",
+				AuthTime: issuedAt}},
+		{"an introspection of a token of a sign-in with two factors",
+			[]state{confidential(), signedIn("2")}, newApp, signed("token", accessToken),
+			accessToken, "", withACR("2"),
+			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID,
+				Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt, ACR: "2",
+				AuthTime: issuedAt}},
+		{"an introspection of a token of a sign-in with only documented members",
+			[]state{confidential(), signedIn("2")}, newApp, signed("token", accessToken),
+			accessToken, "",
+			closed("scope", "client_id", "token_type", "sub", "acr", "auth_time", "iat", "exp"),
+			oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt,
+				Expires: endsAt, AuthTime: endsAt}},
 		{"an introspection of a token of another client by a resource server",
 			[]state{otherClient(), anAccessToken, confidential("introspect_any", true)}, newApp,
 			signed("token", accessToken), accessToken, "",

@@ -130,6 +130,8 @@ type Claims struct {
 	Address             struct {
 		Formatted string `json:"formatted"`
 	} `json:"address"`
+	Groups          []string `json:"groups"`
+	GroupsTruncated bool     `json:"groups_truncated"` // there are too many for Groups
 }
 
 const userInfoPath = "/oauth/userinfo"

@@ -80,7 +80,7 @@ func discovery(t *testing.T, p *pacttest.Pact) {
 		"end_session_endpoint":          endpoint("/oauth/logout"),
 		"device_authorization_endpoint": endpoint("/oauth/device_authorization"),
 		"scopes_supported": pacttest.Having("openid", "profile", "email", "phone", "address",
-			"offline_access", "view-user", "detail-user"),
+			"offline_access", "groups", "view-user", "detail-user"),
 		"response_types_supported": []string{"code"},
 		"response_modes_supported": pacttest.Having("query", "form_post"),
 		"grant_types_supported": pacttest.Having("authorization_code", "refresh_token",
@@ -98,13 +98,13 @@ func discovery(t *testing.T, p *pacttest.Pact) {
 		"introspection_endpoint_auth_signing_alg_values_supported": pacttest.Having("RS256", "ES256"),
 		"subject_types_supported":                                  []string{"public"},
 		"id_token_signing_alg_values_supported":                    pacttest.Having("RS256", "ES256"),
-		"acr_values_supported":                                     []string{"1"},
+		"acr_values_supported":                                     []string{"1", "2"},
 		"claim_types_supported":                                    []string{"normal"},
 		"ui_locales_supported":                                     pacttest.Having("en"),
 		"claims_supported": pacttest.Having("iss", "sub", "aud", "exp", "iat", "auth_time",
 			"nonce", "acr", "amr", "azp", "sid", "at_hash", "name", "preferred_username", "picture",
 			"gender", "birthdate", "updated_at", "email", "email_verified", "phone_number",
-			"phone_number_verified", "address"),
+			"phone_number_verified", "address", "groups"),
 		"claims_parameter_supported":                     false,
 		"request_parameter_supported":                    false,
 		"request_uri_parameter_supported":                false,
@@ -373,6 +373,12 @@ func userInfos(t *testing.T, p *pacttest.Pact) {
 			accessToken, "scope", allOpenID, "kind", "expired")}, 401, "token_expired",
 			header("WWW-Authenticate", challenge(expiredChallenge), "Cache-Control", "no-store",
 				anyOrigin, "*"), three("token_expired"))
+		fails("after a sign-in with one factor, where the client requires two", []state{
+			confidential("scope", allOpenID, "require_second_factor", true),
+			given("an access token", "access_token", accessToken, "scope", allOpenID, "acr", "1")},
+			401, "insufficient_user_authentication",
+			header("WWW-Authenticate", challenge(factorChallenge), "Cache-Control", "no-store",
+				anyOrigin, "*"), three("insufficient_user_authentication"))
 		fails("with a revoked token", []state{client, given("an access token", "access_token",
 			accessToken, "scope", allOpenID, "kind", "revoked")}, 401, "",
 			header("WWW-Authenticate", challenge(invalidChallenge), "Cache-Control", "no-store",
@@ -420,6 +426,35 @@ func userInfos(t *testing.T, p *pacttest.Pact) {
 			given: []state{confidential("scope", "openid view-user"), complete,
 				given("an access token", "scope", "openid view-user")},
 			request: getProfile(userInfoPath, theToken), response: ok(sub), call: ask},
+		{name: "userinfo with groups", given: []state{confidential("scope", "openid groups"), complete,
+			given("the user is in groups", "groups", "sales engineering"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request:  getProfile(userInfoPath, theToken),
+			response: ok(object{"sub": allClaims["sub"], "groups": []string{"engineering", "sales"}}),
+			call: func(ctx context.Context, a *oauthapp.App) error {
+				got, _, err := a.UserInfo(ctx, accessToken)
+				if err == nil && !slices.Equal(got.Groups, []string{"engineering", "sales"}) {
+					t.Errorf("got %+v, want the groups", got)
+				}
+				return err
+			}},
+		{name: "userinfo with groups, with nothing else", given: []state{
+			confidential("scope", "openid groups"), complete, given("the user is in groups"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request: getProfile(userInfoPath, theToken), response: ok(pacttest.OnlyKeys(object{
+				"sub": pacttest.Any("17"), "groups": pacttest.Any([]string{"engineering"})})), call: ask},
+		{name: "userinfo of somebody in very many groups", given: []state{
+			confidential("scope", "openid groups"), complete,
+			given("the user is in groups", "groups", "g*"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request:  getProfile(userInfoPath, theToken),
+			response: ok(object{"sub": allClaims["sub"], "groups_truncated": true}), call: ask},
+		{name: "userinfo of somebody in very many groups, with nothing else", given: []state{
+			confidential("scope", "openid groups"), complete,
+			given("the user is in groups", "groups", "g*"),
+			given("an access token", "access_token", accessToken, "scope", "openid groups")},
+			request: getProfile(userInfoPath, theToken), response: ok(pacttest.OnlyKeys(object{
+				"sub": pacttest.Any("17"), "groups_truncated": pacttest.Any(true)})), call: ask},
 		{name: "userinfo of an address, with only documented members",
 			given: []state{client, complete, token}, request: getProfile(userInfoPath, theToken),
 			response: ok(object{"address": pacttest.OnlyKeys(object{

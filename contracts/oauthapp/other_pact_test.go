@@ -3,6 +3,8 @@
 package oauthapp_test
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -85,30 +87,43 @@ func newPageApp(base string) *oauthapp.App {
 }
 
 func webPages(t *testing.T, p *pacttest.Pact) {
-	for _, row := range []struct{ method, path, allow string }{
-		{"POST", "/oauth/token", "POST, OPTIONS"},
-		{"POST", "/oauth/revoke", "POST, OPTIONS"},
-		{"GET", basicPath, "GET, HEAD, OPTIONS"},
-		{"GET", detailedPath, "GET, HEAD, OPTIONS"},
+	for _, row := range []struct {
+		method, path, allow, origin string
+		given                       state
+	}{
+		{"POST", "/oauth/token", "POST, OPTIONS", origin, public()},
+		{"POST", "/oauth/revoke", "POST, OPTIONS", origin, public()},
+		{"GET", basicPath, "GET, HEAD, OPTIONS", origin, public()},
+		{"GET", detailedPath, "GET, HEAD, OPTIONS", origin, public()},
+		{"POST", "/oauth/register", "POST, OPTIONS", "*",
+			given("clients may register themselves", "who", "open")},
+		{"GET", userInfoPath, "GET, HEAD, POST, OPTIONS", "*", public()},
+		{"GET", "/oauth/jwks", "GET, HEAD, OPTIONS", "*", public()},
+		{"GET", "/.well-known/openid-configuration", "GET, HEAD, OPTIONS", "*", public()},
+		{"GET", "/.well-known/oauth-authorization-server", "GET, HEAD, OPTIONS", "*", public()},
+		{"GET", "/.well-known/oauth-protected-resource", "GET, HEAD, OPTIONS", "*", public()},
 	} {
+		expected := map[string]any{"Access-Control-Allow-Origin": row.origin,
+			"Access-Control-Allow-Methods":  row.allow,
+			"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, MCP-Protocol-Version, X-Api-Key, X-Request-Id",
+			"Access-Control-Expose-Headers": exposed, "Allow": row.allow,
+			"Access-Control-Max-Age": pacttest.Digits("86400")}
+		if row.origin != "*" {
+			expected["Vary"] = "Origin"
+		}
 		p.Test(t, pacttest.Interaction{
-			Name: "a preflight of " + row.path, Given: []state{public()},
+			Name: "a preflight of " + row.path, Given: []state{row.given},
 			Request: pacttest.Request{Method: "OPTIONS", Path: row.path,
 				Header: map[string]any{"Origin": origin,
 					"Access-Control-Request-Method": row.method}},
-			Response: pacttest.Response{Status: 204,
-				Header: map[string]any{"Access-Control-Allow-Origin": origin, "Vary": "Origin",
-					"Access-Control-Allow-Methods":  row.allow,
-					"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, MCP-Protocol-Version, X-Api-Key, X-Request-Id",
-					"Access-Control-Expose-Headers": exposed,
-					"Access-Control-Max-Age":        pacttest.Digits("86400")}},
+			Response: pacttest.Response{Status: 204, Header: expected},
 		}, func(t *testing.T, base string) {
 			a := newPageApp(base)
 			got, err := a.Preflight(t.Context(), row.method, row.path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Contains(got.Origins, origin) ||
+			if !slices.Contains(got.Origins, row.origin) ||
 				!slices.Contains(got.Methods, row.method) ||
 				!slices.Contains(got.Headers, "Authorization") ||
 				!slices.Contains(got.Exposed, "X-RateLimit-Reset") {
@@ -181,4 +196,47 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		_, _, err := a.Profile(t.Context(), accessToken)
 		wantError(t, err, 401, "token_expired")
 	})
+}
+
+// heads tests requests for the headers alone.
+func heads(t *testing.T, p *pacttest.Pact) {
+	client := confidential("scope", allOpenID)
+	token := given("an access token", "access_token", accessToken, "scope", allOpenID)
+	cors := []any{"Access-Control-Allow-Origin", origin, "Access-Control-Expose-Headers", exposed,
+		"Vary", "Origin"}
+	header := func(h map[string]any) map[string]any {
+		h = maps.Clone(h)
+		delete(h, "Content-Type") // a client has no use for it without a body
+		return h
+	}
+	send := func(path string, all []exchange, given []state, h map[string]any, r pacttest.Request) []exchange {
+		r.Method, r.Path = "HEAD", path
+		return append(all, exchange{name: "the headers of " + path, given: given, request: r,
+			response: pacttest.Response{Status: 200, Header: header(h)},
+			call: func(ctx context.Context, a *oauthapp.App) error {
+				sent := oauthapp.Request{Method: "HEAD", Path: path, Header: map[string]string{}}
+				for name, value := range r.Header {
+					sent.Header[name], _ = value.(string)
+				}
+				if r.Header["Authorization"] != nil {
+					sent.Header["Authorization"] = "Bearer " + accessToken
+				}
+				_, err := a.Do(ctx, sent)
+				return err
+			}})
+	}
+	var all []exchange
+	for _, path := range []string{"/.well-known/oauth-authorization-server",
+		"/.well-known/openid-configuration", "/.well-known/oauth-protected-resource", "/oauth/jwks"} {
+		all = send(path, all, nil, published(), get(path))
+	}
+	all = send(userInfoPath, all, []state{client, token},
+		counted("100", "99", "Access-Control-Allow-Origin", "*"), getProfile(userInfoPath, theToken))
+	all = send(detailedPath, all, []state{public("detail_user_approved", true), given("an access token")},
+		counted("50", "49", cors...), with(getProfile(detailedPath, theToken), "Origin", origin))
+	all = send(basicPath, all, []state{public(), given("an access token")},
+		counted("100", "99", cors...), with(getProfile(basicPath, theToken), "Origin", origin))
+	all = send("/oauth/logout", all, []state{given("nobody is signed in")}, page(200).Header,
+		pacttest.Request{Header: map[string]any{"Accept": "text/html"}})
+	run(t, p, all)
 }

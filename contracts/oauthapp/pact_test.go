@@ -58,6 +58,7 @@ func TestPact(t *testing.T) {
 	profileRefusals(t, p)
 	otherRequests(t, p)
 	webPages(t, p)
+	heads(t, p)
 	failingPages(t, p)
 	discovery(t, p)
 	idTokens(t, p)

@@ -38,6 +38,7 @@ const (
 	bareChallenge    = `Bearer realm="gatehouse"`
 	invalidChallenge = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token is malformed, unknown or revoked"`
 	expiredChallenge = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token expired"`
+	factorChallenge  = `Bearer realm="gatehouse", error="insufficient_user_authentication", error_description="The user has to sign in with two factors", acr_values="2"`
 )
 
 func profileRefusals(t *testing.T, p *pacttest.Pact) {
@@ -162,6 +163,11 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			"token_expired",
 			header("WWW-Authenticate", expiredChallenge, "Cache-Control", "no-store"),
 			three("token_expired"))
+		fails("after a sign-in with one factor, where the client requires two",
+			[]state{confidential("require_second_factor", true),
+				given("an access token", "acr", "1")}, 401, "insufficient_user_authentication",
+			header("WWW-Authenticate", factorChallenge, "Cache-Control", "no-store"),
+			three("insufficient_user_authentication"))
 		fails("without its scope", []state{confidential(),
 			given("an access token", "scope", lacking)}, 403, "insufficient_scope",
 			counted(e.limit, pred(e.limit), "WWW-Authenticate",

@@ -91,8 +91,12 @@ type Introspection struct {
 	Subject  string `json:"sub"`        // the user's id; "" = the token is for the client itself
 	Issued   int64  `json:"iat"`        // Unix seconds; 0 = unknown
 	Expires  int64  `json:"exp"`        // Unix seconds
+	// ACR is "1" for a sign-in with one factor, "2" for one with two, and "" if that is not known.
+	ACR      string `json:"acr"`
+	AuthTime int64  `json:"auth_time"` // of the sign-in, in Unix seconds; 0 = unknown
 	// Audience has the resource servers that the token is for; nil = the service itself.
 	Audience []string `json:"aud"`
+	Groups   []string `json:"groups"` // of the user
 }
 
 // Introspect returns the description of a token. hint is "access_token", "refresh_token" or "".

@@ -174,13 +174,20 @@ func results(p *contracts.Pact, found []lint.Finding) *report.Pact {
 // sarif returns a log of one run (SARIF 2.1.0).
 func sarif(found []lint.Finding) any {
 	type object = map[string]any
-	results := []any{}
+	results, texts := []any{}, map[string][]byte{}
 	for _, f := range found {
+		if _, ok := texts[f.Source]; !ok {
+			text, err := os.ReadFile(f.Source)
+			if err != nil {
+				text = nil // it was there a moment ago: the line is then the first
+			}
+			texts[f.Source] = text
+		}
 		results = append(results, object{"ruleId": "contract", "level": "error",
 			"message": object{"text": fmt.Sprintf("%s: %s", f.Interaction, f.Message)},
 			"locations": []any{object{
 				"physicalLocation": object{"artifactLocation": object{"uri": f.Source},
-					"region": object{"startLine": 1}},
+					"region": object{"startLine": lint.Line(texts[f.Source], f.Pointer)}},
 				"logicalLocations": []any{object{"fullyQualifiedName": f.Pointer}}}},
 			"properties": object{"document": f.Document}})
 	}

@@ -75,13 +75,52 @@ func TestCheckFindsPlantedErrors(t *testing.T) {
 	}
 }
 
+// TestCheckNamesTheLine checks a pact of many lines with two errors.
+func TestCheckNamesTheLine(t *testing.T) {
+	text := strings.ReplaceAll(pactText("gatehouse", strings.Replace(interaction("a lookup", known,
+		`{"ok":true,"quary":"8.8.8.8","flags":{"proxi":false}}`), "/api/lookup", "/api/lokup", 1)+","+
+		interaction("another", known, `{"ok":true,"quary":"8.8.8.8","flags":{"proxi":false}}`)), `,"`, ",\n\"")
+	file, sarif := write(t, "p.json", text), filepath.Join(t.TempDir(), "r.sarif")
+	if got := pactcheck(t, "check", "--sarif", sarif, file); got.code != 1 {
+		t.Fatalf("got %+v, want errors", got)
+	}
+	var log struct {
+		Runs []struct {
+			Results []struct {
+				Locations []struct {
+					PhysicalLocation struct{ Region struct{ StartLine int } }
+					LogicalLocations []struct{ FullyQualifiedName string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(read(t, sarif), &log); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(text, "\n")
+	if len(log.Runs[0].Results) != 3 {
+		t.Fatalf("got %+v, want three errors", log)
+	}
+	for _, one := range log.Runs[0].Results {
+		at := one.Locations[0]
+		pointer, line := at.LogicalLocations[0].FullyQualifiedName, at.PhysicalLocation.Region.StartLine
+		name := pointer[strings.LastIndex(pointer, "/")+1:]
+		if !strings.Contains(lines[line-1], `"`+name+`"`) || strings.HasPrefix(pointer, "/interactions/1") !=
+			(line > len(lines)/2) {
+			t.Errorf("%s: got line %d, %s", pointer, line, lines[line-1])
+		}
+	}
+}
+
 // TestCheckOtherDocument checks a pact with another provider against a document of version 3.0 from
 // the network, and writes reports.
 func TestCheckOtherDocument(t *testing.T) {
 	const document = `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"servers":[{"url":"https://x.example/v1"}],
 "paths":{"/pets/{id}":{"get":{"responses":{"2XX":{"description":"d","content":{"application/json":{"schema":{"allOf":[
 {"type":"object","properties":{"name":{"type":"string","nullable":true}}},
-{"type":"object","properties":{"tags":{"type":"array","maxItems":2,"items":{"oneOf":[{"type":"string"},{"type":"integer"}]}}}}]}}}}}}}}}`
+{"type":"object","properties":{"tags":{"type":"array","maxItems":2,"items":{"oneOf":[{"type":"string"},{"type":"integer"}]}}}},
+{"type":"object","oneOf":[{"properties":{"kind":{"enum":["dog"]},"bark":{"type":"string"}}},{"properties":{"kind":{"enum":["cat"]},"lives":{"type":"integer"}}}]},
+{"anyOf":[{"properties":{"chip":{"type":"string"}}},{"properties":{"owner":{"type":"string"}}}]}]}}}}}}}}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/d" {
 			w.WriteHeader(http.StatusNotFound)
@@ -97,6 +136,8 @@ func TestCheckOtherDocument(t *testing.T) {
 "request":{"method":"get","path":"/v1/pets/7"},"response":{"status":200,"headers":{"Content-Type":"application/json"},"body":`+body+`}}]}`)
 	}
 	for body, want := range map[string]string{`{"name":null,"tags":["a",1]}`: "", `{"nome":"x"}`: "did you mean name?",
+		`{"name":"x","kind":"cat","lives":9,"chip":"a","owner":"b"}`: "", `{"name":"x","kind":"cat","lives":"9"}`: "cat is none of dog",
+		`{"name":"x","kind":"cow","lives":9}`: "cow is none of ", `{"chip":"a","ownr":"b"}`: "did you mean owner?",
 		`{"tags":[true]}`: "/interactions/0/response/body/tags/0: ", `{"tags":["a","b","c"]}`: "3 elements"} {
 		js, junit := filepath.Join(t.TempDir(), "r.json"), filepath.Join(t.TempDir(), "r.xml")
 		got := pactcheck(t, "check", "--openapi", server.URL+"/d", "--json", js, "--junit", junit, pact(body))

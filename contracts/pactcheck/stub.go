@@ -24,8 +24,8 @@ type stubCommand struct {
 // Help is shown by pactcheck stub --help.
 func (*stubCommand) Help() string {
 	return "The stub is the real gatehouse, so forms, codes and tokens work. It keeps what requests change until it ends. " +
-		"A request can choose: X-Pact-State names a state, with parameters as JSON after the name, and is served by a gatehouse in that state alone; " +
-		"X-Pact-Values in the response has the state's values. Prefer: code=429 gets the response with that status of gatehouse's own pacts. " +
+		"A request can choose: X-Pact-State names a state, with parameters as JSON after the name, and may repeat; a gatehouse in these states alone serves it; " +
+		"X-Pact-Values in the response has their values. Prefer: code=429 gets the response with that status of gatehouse's own pacts. " +
 		"A request that the OpenAPI document does not allow is 400 with X-Pact-Refused, which says why.\n\n" +
 		"Examples:\n\n    pactcheck stub --state 'an access token {\"access_token\":\"gtat_example\"}'\n" +
 		"    pactcheck stub --fault 'GET /api/lookup=503@10%' --fault 'GET /api/user=expired@50%'\n" +

@@ -27,8 +27,9 @@ import (
 
 // Headers of requests to a stub, and of its responses.
 const (
-	StateHeader   = "X-Pact-State"   // a state, with its parameters as JSON after the name
-	ValuesHeader  = "X-Pact-Values"  // what the state gave, as JSON
+	// StateHeader is a state, with its parameters as JSON after the name. A request may have several.
+	StateHeader   = "X-Pact-State"
+	ValuesHeader  = "X-Pact-Values"  // what the states gave, as JSON
 	RefusedHeader = "X-Pact-Refused" // why the stub did not pass the request on
 )
 
@@ -127,8 +128,8 @@ func (s *Stub) wrap(service http.Handler) http.Handler {
 			return
 		}
 		chosen := service
-		if state := r.Header.Get(StateHeader); state != "" {
-			chosen = s.serviceIn(w, r, state)
+		if states := r.Header.Values(StateHeader); len(states) > 0 {
+			chosen = s.serviceIn(w, r, states)
 		}
 		if chosen != nil {
 			s.serve(w, r, chosen)
@@ -159,17 +160,18 @@ func preferred(h http.Header) (status int, ok bool) {
 	return 0, false
 }
 
-// serviceIn returns a gatehouse in a state. Each state, with its parameters, has one of its own.
-// nil = it has responded with what is wrong.
-func (s *Stub) serviceIn(w http.ResponseWriter, r *http.Request, state string) http.Handler {
+// serviceIn returns a gatehouse in states, which are set up in their order. Each list of states, with
+// their parameters, has one of its own. nil = it has responded with what is wrong.
+func (s *Stub) serviceIn(w http.ResponseWriter, r *http.Request, states []string) http.Handler {
+	key := strings.Join(states, "\n")
 	r.Header.Del(StateHeader)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.inState[state]
+	one := s.inState[key]
 	if one == nil {
 		if len(s.inState) >= maxProviders {
 			refuse(w, http.StatusServiceUnavailable, fmt.Sprintf(
-				"requests have named %d states, the most there can be: restart the stub", maxProviders))
+				"requests have named %d lists of states, the most there can be: restart the stub", maxProviders))
 			return nil
 		}
 		provider, err := contracts.Start(contracts.Config{})
@@ -177,7 +179,14 @@ func (s *Stub) serviceIn(w http.ResponseWriter, r *http.Request, state string) h
 			refuse(w, http.StatusInternalServerError, err.Error())
 			return nil
 		}
-		values, err := setUp(r.Context(), provider, state)
+		values := map[string]any{}
+		for _, state := range states {
+			var given map[string]any
+			if given, err = setUp(r.Context(), provider, state); err != nil {
+				break
+			}
+			maps.Copy(values, given)
+		}
 		var text []byte
 		if err == nil {
 			text, err = json.Marshal(values)
@@ -187,7 +196,7 @@ func (s *Stub) serviceIn(w http.ResponseWriter, r *http.Request, state string) h
 			return nil
 		}
 		one = &inState{provider, string(text)}
-		s.inState[state] = one
+		s.inState[key] = one
 	}
 	w.Header().Set(ValuesHeader, one.values)
 	return forward(one.provider)

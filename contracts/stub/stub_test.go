@@ -42,7 +42,7 @@ func send(t *testing.T, s *stub.Stub, line, body string) (status int, header htt
 	}
 	for _, h := range parts[1:] {
 		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
+		r.Header.Add(name, value)
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -68,6 +68,8 @@ func TestStub(t *testing.T) {
 		{"GET /api/user; Authorization: Bearer gtat_example", "", 200, `"name":`}, // states stay
 		{`GET /api/user; Authorization: Bearer gtat_x; X-Pact-State: an access token {"access_token":"gtat_x","kind":"expired"}`, "", 401, "token_expired"},
 		{"GET /api/lookup?q=8.8.8.8; X-Pact-State: the upstream's budget is empty", "", 429, "rate_limited"},
+		{`GET /api/lookup?q=8.8.8.8; Authorization: Bearer gtat_x; X-Pact-State: the upstream's budget is empty; X-Pact-State: an access token {"access_token":"gtat_x","kind":"expired"}`, "", 429, "rate_limited"},
+		{`GET /api/user; Authorization: Bearer gtat_x; X-Pact-State: the upstream's budget is empty; X-Pact-State: an access token {"access_token":"gtat_x"}`, "", 200, `"name":`},
 		{"GET /api/lookup?q=8.8.8.8; Prefer: code=503", "", 503, `"ok":false`},
 		{"GET /api/lookup?q=8.8.8.8; Prefer: respond-async, code=429", "", 429, "rate_limited"},
 		{"GET /api/lookup?q=8.8.8.8; Prefer: code=418", "", 501, "no response 418 to GET /api/lookup; they have [200 400"},

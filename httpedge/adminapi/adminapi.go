@@ -28,6 +28,13 @@ const (
 	pathAdminKeys      = "/admin/v1/keys"
 	pathAdminAudit     = "/admin/v1/audit"
 	pathAdminResources = "/admin/v1/resources"
+
+	pathAdminGroups     = "/admin/v1/groups"
+	pathAdminAttributes = "/admin/v1/attributes"
+	pathAdminClaims     = "/admin/v1/claims"
+
+	pathAdminInvitations = "/admin/v1/invitations"
+	pathAdminProviders   = "/admin/v1/providers"
 )
 
 const (
@@ -98,6 +105,8 @@ func Endpoints(
 		row(user+"/disable", map[string]adminHandler{post: setUserDisabled(true)}),
 		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
 		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
+		row(user+"/reset-factors", map[string]adminHandler{post: resetFactors}),
+		row(user+"/passkeys", map[string]adminHandler{get: listPasskeys}),
 		row(user+"/sessions", map[string]adminHandler{get: listSessions}),
 		row(user+"/sessions/{session}", map[string]adminHandler{remove: endSession}),
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
@@ -105,6 +114,24 @@ func Endpoints(
 			put: putResource}),
 		row(pathAdminResources+"/{number}", map[string]adminHandler{get: showResource,
 			remove: deleteResource}),
+		row(pathAdminInvitations, map[string]adminHandler{get: listInvitations,
+			post: createInvitation}),
+		row(pathAdminInvitations+"/{id}", map[string]adminHandler{remove: deleteInvitation}),
+		row(pathAdminGroups, map[string]adminHandler{get: listGroups, post: createGroup}),
+		row(pathAdminGroups+"/{name}", map[string]adminHandler{get: showGroup, put: putGroup,
+			remove: deleteGroup}),
+		row(pathAdminGroups+"/{name}/members", map[string]adminHandler{get: listMembers}),
+		row(pathAdminGroups+"/{name}/members/{id}", map[string]adminHandler{
+			put:    changeMember(s.people.AddMember),
+			remove: changeMember(s.people.RemoveMember)}),
+		row(pathAdminAttributes, map[string]adminHandler{get: listAttributes}),
+		row(pathAdminAttributes+"/{name}", map[string]adminHandler{put: putAttribute,
+			remove: deleteAttribute}),
+		row(pathAdminClaims, map[string]adminHandler{get: listClaims}),
+		row(pathAdminClaims+"/{name}", map[string]adminHandler{put: putClaim, remove: deleteClaim}),
+		row(pathAdminProviders, map[string]adminHandler{get: listProviders}),
+		row(pathAdminProviders+"/{id}", map[string]adminHandler{get: showProvider, put: putProvider,
+			remove: deleteProvider}),
 		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
 		row(pathAdminKeys+"/rotate", map[string]adminHandler{post: rotateKeys}),
 		row(pathAdminAudit, map[string]adminHandler{get: listEvents}),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -60,8 +61,12 @@ func importUsers(c *adminCall) (any, error) {
 	p.Line = lines[0].Line
 	digest := sha256.Sum256(o.members["users"])
 	p.Digest = hex.EncodeToString(digest[:])
+	declared, err := c.people.Attributes(c.context)
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range lines {
-		u, problem := importedUser(l.User)
+		u, problem := importedUser(l.User, declared, c.people.PasskeyDomain())
 		if problem != nil {
 			p.Refused = append(p.Refused, account.RefusedLine{Line: l.Line, FieldError: *problem})
 			continue
@@ -88,8 +93,19 @@ var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,39}$`)
 // languageTag are the tags (BCP 47) that people's languages have.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$`)
 
-// importedUser returns the user whom a line of an import describes, or the first problem.
-func importedUser(text []byte) (*account.User, *account.FieldError) {
+// importedPasskeys are the passkeys of a user in an import.
+type importedPasskeys struct {
+	Domain string            `json:"domain"`
+	Handle []byte            `json:"handle"`
+	Keys   []account.Passkey `json:"keys"`
+}
+
+// importedUser returns the user whom a line of an import describes, or the first problem. declared are
+// the attributes that people may have. Passkeys of another domain than that of the service are left
+// out.
+func importedUser(
+	text []byte, declared []account.Attribute, domain string,
+) (*account.User, *account.FieldError) {
 	o, err := parseObject(text)
 	if err != nil {
 		return nil, &account.FieldError{Field: "line", Message: "must be one JSON object in UTF-8"}
@@ -110,6 +126,13 @@ func importedUser(text []byte) (*account.User, *account.FieldError) {
 	}
 	o.flag("phone_sign_in", &u.PhoneSignIn)
 	o.flag("disabled", &u.Disabled)
+	o.groups(&u)
+	o.attributes(&u, declared)
+	var passkeys importedPasskeys
+	if o.member("passkeys", "must be an object with domain, handle and keys", &passkeys) &&
+		passkeys.Domain == domain && domain != "" {
+		u.Credentials.Handle, u.Credentials.Passkeys = passkeys.Handle, passkeys.Keys
+	}
 	const must = "must be true: the address must be known to be the person's"
 	if u.Email != "" && !emailVerified {
 		o.refuse("email_verified", must)
@@ -126,6 +149,36 @@ func importedUser(text []byte) (*account.User, *account.FieldError) {
 		problem.Field = "a member"
 	}
 	return nil, &problem
+}
+
+// groups sets the groups of a new user to the member groups.
+func (o *object) groups(u *account.User) {
+	var names []string
+	o.texts("groups", &names)
+	for _, name := range names {
+		switch {
+		case !account.IsGroupName(name):
+			o.refuse("groups", "must be names of groups")
+		case name == account.OperatorsGroup:
+			o.refuse("groups", "must not have "+name+": only gatehouse group add adds to it")
+		}
+	}
+	if u.Groups = account.NewGroups(names); u.Groups.Count() > account.MostGroups {
+		o.refuse("groups", "must be at most 1000")
+	}
+}
+
+// attributes sets the attributes of a new user to the member attributes.
+func (o *object) attributes(u *account.User, declared []account.Attribute) {
+	var values map[string]json.RawMessage
+	if !o.member("attributes", "must be an object of values by attribute", &values) {
+		return
+	}
+	var wrong account.FieldErrors
+	var err error
+	if u.Attributes, err = u.Attributes.With(values, declared, false); errors.As(err, &wrong) {
+		o.refuse("attributes", wrong.Error())
+	}
 }
 
 // exportedUser is a user as an import takes it. Unset members are left out.
@@ -148,6 +201,10 @@ type exportedUser struct {
 	PasswordHash   string `json:"password_hash,omitempty"`
 	PhoneSignIn    bool   `json:"phone_sign_in,omitempty"`
 	Disabled       bool   `json:"disabled,omitempty"`
+
+	Groups     []string          `json:"groups,omitempty"` // without that of the operators
+	Attributes json.RawMessage   `json:"attributes,omitempty"`
+	Passkeys   *importedPasskeys `json:"passkeys,omitempty"`
 }
 
 // exportUsers returns a page of users with their password hashes.
@@ -162,14 +219,26 @@ func exportUsers(c *adminCall) (any, error) {
 	}{Users: make([]exportedUser, len(users)), Next: next}
 	for i, u := range users {
 		page.Users[i] = exportedUser{
-			ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
+			Passkeys: exportedPasskeys(u, c.people.PasskeyDomain()),
+			ID:       u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: u.Email,
 			EmailVerified: u.Email != "", PhoneNumber: u.Phone, PhoneVerified: u.Phone != "",
 			Username: u.Username, Gender: u.Gender, Bio: u.Bio, PlaceOfBirth: u.PlaceOfBirth,
 			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture, Language: u.Language,
 			PasswordHash: u.PasswordHash, PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
+			Groups: slices.DeleteFunc(u.Groups.Names(),
+				func(name string) bool { return name == account.OperatorsGroup }),
+			Attributes: json.RawMessage(u.Attributes),
 		}
 	}
 	return page, nil
+}
+
+// exportedPasskeys returns the passkeys of u; nil = there are none.
+func exportedPasskeys(u *account.User, domain string) *importedPasskeys {
+	if domain == "" || len(u.Credentials.Passkeys) == 0 {
+		return nil
+	}
+	return &importedPasskeys{domain, u.Credentials.Handle, u.Credentials.Passkeys}
 }
 
 // userPage returns the users of the page that the request names, and the parameter after of the next

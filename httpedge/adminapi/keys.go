@@ -76,6 +76,11 @@ func rotateKeys(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if purpose == oauth.FactorKeys {
+		if _, err := c.people.ResealFactors(c.context); err != nil {
+			return nil, err
+		}
+	}
 	return keyRecord{timestamp(c.now), timestamp(again), purpose}, nil
 }
 

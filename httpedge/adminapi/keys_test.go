@@ -39,10 +39,12 @@ func keys(o *stacktest.Operator) []listedKey {
 	return all
 }
 
-// wantKeys checks the list of keys, which ends with the first keys that sign.
+// wantKeys checks the list of keys, which ends with the first key of factors and those that
+// sign.
 func wantKeys(o *stacktest.Operator, what string, want ...listedKey) {
 	o.T.Helper()
-	want = append(want, listedKey{"rs256", 1, true}, listedKey{"es256", 1, true})
+	want = append(want, listedKey{"factors", 1, true}, listedKey{"rs256", 1, true},
+		listedKey{"es256", 1, true})
 	if got := keys(o); !slices.Equal(got, want) {
 		o.T.Errorf("%s: got keys %v, want %v", what, got, want)
 	}

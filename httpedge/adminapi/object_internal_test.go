@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestObjectIsReadAgain(t *testing.T) {
 		u := account.User{Name: "Ada", Bio: "b", Address: "a"}
 		profile(o, &u)
 		if err := o.end(); err != nil ||
-			u != (account.User{Name: "Ann", Gender: "female", Address: "a"}) {
+			!reflect.DeepEqual(u, account.User{Name: "Ann", Gender: "female", Address: "a"}) {
 			t.Errorf("got %+v, %v, want the three changes", u, err)
 		}
 	}

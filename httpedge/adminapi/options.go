@@ -15,11 +15,13 @@ type optionRecord struct {
 	BackchannelLogoutURI   string          `json:"backchannel_logout_uri,omitempty"`
 	FirstParty             bool            `json:"first_party,omitempty"`
 	RequirePKCE            bool            `json:"require_pkce,omitempty"`
+	RequireSecondFactor    bool            `json:"require_second_factor,omitempty"`
 	AccessTokenFormat      string          `json:"access_token_format,omitempty"`
 	JWKS                   json.RawMessage `json:"jwks,omitempty"`
 	JWKSURI                string          `json:"jwks_uri,omitempty"`
 	Federated              federatedRecord `json:"federated,omitzero"`
 	Resources              []string        `json:"resources,omitempty"`
+	RequireGroups          []string        `json:"require_groups,omitempty"`
 	SelfRegistered         bool            `json:"self_registered,omitempty"`
 	Verified               bool            `json:"verified,omitempty"`
 	MetadataURL            string          `json:"metadata_url,omitempty"`
@@ -47,9 +49,10 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 		IDTokenAlg: o.IDTokenAlg, ClaimsInIDToken: o.ClaimsInIDToken,
 		PostLogoutRedirectURIs: o.PostLogoutRedirectURIs,
 		BackchannelLogoutURI:   o.BackchannelLogoutURI, RequirePKCE: o.RequirePKCE,
-		JWKS: json.RawMessage(o.JWKS), JWKSURI: o.JWKSURI, Resources: o.Resources,
+		RequireSecondFactor: o.RequireSecondFactor,
+		JWKS:                json.RawMessage(o.JWKS), JWKSURI: o.JWKSURI, Resources: o.Resources,
 		SelfRegistered: o.SelfRegistered, MetadataURL: o.MetadataURL,
-		Verified: o.Verified, FirstParty: o.FirstParty,
+		Verified: o.Verified, FirstParty: o.FirstParty, RequireGroups: o.RequireGroups,
 		Federated: federatedRecord{o.Federated.Issuer, o.Federated.Subject, o.Federated.Audience,
 			json.RawMessage(o.Federated.JWKS)},
 	}
@@ -67,8 +70,10 @@ func options(o *object, to *oauth.ClientOptions) {
 	o.clearable("backchannel_logout_uri", &to.BackchannelLogoutURI)
 	o.flag("first_party", &to.FirstParty)
 	o.flag("require_pkce", &to.RequirePKCE)
+	o.flag("require_second_factor", &to.RequireSecondFactor)
 	o.clearable("jwks_uri", &to.JWKSURI)
 	o.texts("resources", &to.Resources)
+	o.texts("require_groups", &to.RequireGroups)
 	o.keys("jwks", &to.JWKS)
 	o.federated("federated", &to.Federated)
 	var format string

@@ -15,6 +15,7 @@ type resourceRecord struct {
 	Name      string   `json:"name,omitempty"`
 	// ScopeTexts are what people read of scopes.
 	ScopeTexts map[string]string `json:"scope_texts,omitempty"`
+	Claims     []string          `json:"claims,omitempty"` // that JWTs for it have
 	Set        string            `json:"set,omitempty"`
 	Declared   bool              `json:"declared,omitempty"`
 	// MetadataURL is where the resource serves Metadata; both of one resource alone.
@@ -24,7 +25,8 @@ type resourceRecord struct {
 
 func newResourceRecord(r *oauth.Resource) resourceRecord {
 	return resourceRecord{Number: r.Number, URI: r.URI, Scopes: orEmpty(r.Scopes),
-		CreatedAt: timestamp(r.Created), Name: r.Name, ScopeTexts: r.Texts, Set: r.Set, Declared: r.Declared}
+		CreatedAt: timestamp(r.Created), Name: r.Name, ScopeTexts: r.Texts, Claims: r.Claims,
+		Set: r.Set, Declared: r.Declared}
 }
 
 func listResources(c *adminCall) (any, error) {
@@ -85,6 +87,9 @@ func (o *object) resource(r *oauth.Resource) {
 	o.texts("scopes", &r.Scopes)
 	o.text("name", &r.Name)
 	o.member("scope_texts", "must be an object of texts by scope", &r.Texts)
+	if o.texts("claims", &r.Claims); len(r.Claims) == 0 {
+		r.Claims = nil // as a Store returns it
+	}
 	if len(r.Texts) == 0 {
 		r.Texts = nil // as a Store returns it
 	}

@@ -1,6 +1,8 @@
 package adminapi
 
 import (
+	"cmp"
+	"encoding/json"
 	"strconv"
 
 	"gatehouse/actors/account"
@@ -10,23 +12,27 @@ import (
 
 // userRecord is a user as the admin API shows it. Unset members are null.
 type userRecord struct {
-	ID             int64   `json:"id"`
-	ServiceID      string  `json:"service_id"`
-	Name           string  `json:"name"`
-	Email          *string `json:"email"`
-	PhoneNumber    *string `json:"phone_number"`
-	Username       *string `json:"username"`
-	Gender         *string `json:"gender"`
-	Bio            *string `json:"bio"`
-	PlaceOfBirth   *string `json:"place_of_birth"`
-	DateOfBirth    *string `json:"date_of_birth"`
-	Address        *string `json:"address"`
-	ProfilePicture *string `json:"profile_picture"`
-	HasPassword    bool    `json:"has_password"`
-	PhoneSignIn    bool    `json:"phone_sign_in"`
-	Disabled       bool    `json:"disabled"`
-	CreatedAt      string  `json:"created_at"`
-	UpdatedAt      string  `json:"updated_at"`
+	ID             int64           `json:"id"`
+	ServiceID      string          `json:"service_id"`
+	Name           string          `json:"name"`
+	Email          *string         `json:"email"`
+	PhoneNumber    *string         `json:"phone_number"`
+	Username       *string         `json:"username"`
+	Gender         *string         `json:"gender"`
+	Bio            *string         `json:"bio"`
+	PlaceOfBirth   *string         `json:"place_of_birth"`
+	DateOfBirth    *string         `json:"date_of_birth"`
+	Address        *string         `json:"address"`
+	ProfilePicture *string         `json:"profile_picture"`
+	HasPassword    bool            `json:"has_password"`
+	PhoneSignIn    bool            `json:"phone_sign_in"`
+	SecondFactor   bool            `json:"has_second_factor"`
+	RecoveryCodes  int             `json:"recovery_codes_left"`
+	Disabled       bool            `json:"disabled"`
+	CreatedAt      string          `json:"created_at"`
+	UpdatedAt      string          `json:"updated_at"`
+	Groups         []string        `json:"groups"`
+	Attributes     json.RawMessage `json:"attributes"`
 }
 
 func newUserRecord(u *account.User) userRecord {
@@ -37,7 +43,10 @@ func newUserRecord(u *account.User) userRecord {
 		DateOfBirth: orNull(u.DateOfBirth),
 		Address:     orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture),
 		HasPassword: u.PasswordHash != "", PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
-		CreatedAt: timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
+		SecondFactor:  u.HasSecondFactor(),
+		RecoveryCodes: len(u.Credentials.RecoveryCodes),
+		CreatedAt:     timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
+		Groups: orEmpty(u.Groups.Names()), Attributes: json.RawMessage(cmp.Or(u.Attributes, "{}")),
 	}
 }
 
@@ -60,6 +69,20 @@ func profile(o *object, u *account.User) {
 	o.clearable("date_of_birth", &u.DateOfBirth)
 	o.clearable("address", &u.Address)
 	o.clearable("profile_picture", &u.ProfilePicture)
+}
+
+// attributes returns a function that applies the member attributes of o to a user. Its error is
+// account.FieldErrors.
+func (c *adminCall) attributes(o *object) (set func(*account.User) error, err error) {
+	var changes map[string]json.RawMessage
+	if !o.member("attributes", "must be an object of values by attribute", &changes) {
+		return func(*account.User) error { return nil }, nil
+	}
+	declared, err := c.people.Attributes(c.context)
+	return func(u *account.User) (err error) {
+		u.Attributes, err = u.Attributes.With(changes, declared, false)
+		return err
+	}, err
 }
 
 func listUsers(c *adminCall) (any, error) {
@@ -86,7 +109,14 @@ func createUser(c *adminCall) (any, error) {
 	var password string
 	profile(o, &u)
 	o.text("password", &password)
+	set, err := c.attributes(o)
+	if err != nil {
+		return nil, err
+	}
 	if err := o.end(); err != nil {
+		return nil, err
+	}
+	if err := set(&u); err != nil {
 		return nil, err
 	}
 	created, err := c.people.CreateUser(c.context, u, password, c.now)
@@ -119,9 +149,16 @@ func updateUser(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	set, err := c.attributes(o)
+	if err != nil {
+		return nil, err
+	}
 	u, err := c.people.UpdateUser(c.context, id, func(u *account.User) error {
 		profile(o, u)
-		return o.end()
+		if err := o.end(); err != nil {
+			return err
+		}
+		return set(u)
 	}, c.now)
 	if err != nil {
 		return nil, err
@@ -189,6 +226,18 @@ func resetPassword(c *adminCall) (any, error) {
 	return nil, c.people.ResetPassword(c.context, id, password, c.now)
 }
 
+// resetFactors removes the second factors of a user who has lost them.
+func resetFactors(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.nothing(); err != nil {
+		return nil, err
+	}
+	return nil, c.people.ResetFactors(c.context, id, c.now)
+}
+
 func revokeUserTokens(c *adminCall) (any, error) {
 	id, err := c.userID()
 	if err != nil {
@@ -235,6 +284,37 @@ func listSessions(c *adminCall) (any, error) {
 			LastSeenAt: timestamp(s.Seen), ExpiresAt: timestamp(s.Expires)}
 	}
 	return map[string]any{"sessions": all}, nil
+}
+
+// passkeyRecord is a passkey as the admin API shows it: nobody can use it by that.
+type passkeyRecord struct {
+	Name       string  `json:"name"`
+	SignsIn    bool    `json:"signs_in"`
+	Synced     bool    `json:"synced"`
+	CreatedAt  string  `json:"created_at"`
+	LastUsedAt *string `json:"last_used_at"`
+}
+
+func listPasskeys(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.people.User(c.context, id)
+	if err != nil {
+		return nil, err
+	}
+	c.recordRead(audit.Event{Action: audit.UserRead, Subject: audit.OfUser(id),
+		Details: []string{"passkeys"}})
+	all := make([]passkeyRecord, len(u.Credentials.Passkeys))
+	for i, key := range u.Credentials.Passkeys {
+		all[i] = passkeyRecord{Name: key.Name, SignsIn: key.SignsIn, Synced: key.BackedUp,
+			CreatedAt: timestamp(key.Created)}
+		if !key.Used.IsZero() {
+			all[i].LastUsedAt = orNull(timestamp(key.Used))
+		}
+	}
+	return map[string]any{"passkeys": all}, nil
 }
 
 func endSession(c *adminCall) (any, error) {

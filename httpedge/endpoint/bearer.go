@@ -11,7 +11,7 @@ import (
 )
 
 // maxBearer limits the length of a token that is no JWT, in bytes. Ours are shorter.
-const maxBearer = 256
+const maxBearer = 264
 
 // Challenges of RFC 6750 section 3 and RFC 7617, and one for API keys, which has no RFC. A request
 // without a token gets no error code.
@@ -21,6 +21,7 @@ const (
 	challengeExpired    = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token expired"`
 	challengeScope      = `Bearer realm="gatehouse", error="insufficient_scope", scope="`
 	challengeUnapproved = `Bearer realm="gatehouse", error="insufficient_scope", error_description="The client is not approved for this scope"`
+	challengeFactor     = `Bearer realm="gatehouse", error="insufficient_user_authentication", error_description="The user has to sign in with two factors", acr_values="2"`
 	challengeForm       = `Bearer realm="gatehouse", error="invalid_request", error_description="The access token is sent more than once, or the form is malformed"`
 	challengeKey        = `ApiKey realm="gatehouse"`
 	challengeBasic      = `Basic realm="gatehouse", charset="UTF-8"`
@@ -94,6 +95,11 @@ func (r *Refusal) problem() Problem {
 			Challenge:   challengeUnapproved,
 			Description: "The client is not approved for the scope detail-user.",
 			Message:     "An operator has to approve the client for detailed profiles. The same access token works from then on."}
+	case token.InsufficientAuthentication: // RFC 9470 section 3
+		return Problem{Status: fasthttp.StatusUnauthorized, Code: "insufficient_user_authentication",
+			Challenge:   challengeFactor,
+			Description: "The user has to sign in with two factors.",
+			Message:     "Begin a new authorization with acr_values=2, so that the user is asked for a second factor."}
 	case token.TryLater:
 		return Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable",
 			RetryAfter: time.Second,

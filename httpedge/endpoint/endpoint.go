@@ -25,6 +25,9 @@ type Endpoint struct {
 	ClientOrigins bool                           // CORS: web pages of public clients may call it
 	NamedOrigin   bool                           // CORS: any web page may call it; the response names its origin
 	Quiet         bool                           // its access lines have level Debug
+	// Hidden is optional. It reports whether the path does not exist for the caller of a request,
+	// whatever the method.
+	Hidden func(*fasthttp.RequestCtx) bool
 }
 
 var (

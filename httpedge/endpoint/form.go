@@ -3,6 +3,7 @@ package endpoint
 import (
 	"bytes"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -55,6 +56,11 @@ func unescape(text string) (string, error) {
 func IsForm(ctx *fasthttp.RequestCtx) bool {
 	kind, _, _ := bytes.Cut(ctx.Request.Header.ContentType(), []byte(";"))
 	return bytes.EqualFold(bytes.TrimSpace(kind), []byte("application/x-www-form-urlencoded"))
+}
+
+// Has reports whether there is a parameter with that name.
+func Has(all []oauth.Parameter, name string) bool {
+	return slices.ContainsFunc(all, func(p oauth.Parameter) bool { return p.Name == name })
 }
 
 // Value returns the value of the parameter with that name; "" when it is missing or repeated.

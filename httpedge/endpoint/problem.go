@@ -151,6 +151,13 @@ func recordProblem(err error) (Problem, bool) {
 			true
 	case errors.As(err, &taken):
 		return conflict("The resource " + taken.URI + " exists already, perhaps written in another way."), true
+	case errors.Is(err, account.ErrGroupTaken):
+		return conflict("There is a group with this name already."), true
+	case errors.Is(err, account.ErrTooManyGroups):
+		return conflict("The user is in 1000 groups, which is the most."), true
+	case errors.Is(err, account.ErrNoGroup):
+		return Problem{Status: fasthttp.StatusNotFound, Code: "not_found",
+			Message: "There is no such group."}, true
 	case errors.Is(err, oauth.ErrClientIDTaken):
 		return conflict("Another client has this client_id. Choose another one."), true
 	case errors.Is(err, oauth.ErrDeclared):
@@ -187,6 +194,18 @@ func signInProblem(err error) (Problem, bool) {
 		p.Message = "This is not the code that we sent. Check it and try again."
 	case errors.Is(err, people.ErrCodeExpired):
 		p.Message = "This code is no longer valid: it has expired, was used or was tried too often. Ask for a new one."
+	case errors.Is(err, people.ErrPasskeyWrong):
+		p.Message = "This passkey could not be checked. Try again, or sign in another way."
+	case errors.Is(err, people.ErrPasskeyUnknown):
+		p.Message = "No account here has this passkey. Perhaps it was removed."
+	case errors.Is(err, people.ErrPasskeyExpired):
+		p.Message = "This took too long, or was sent twice. Try again."
+	case errors.Is(err, people.ErrPasskeyRefused):
+		p.Message = "This passkey may be a copy, so it was refused. Sign in another way."
+	case errors.Is(err, people.ErrPasskeyTaken):
+		p.Message = "Your account has this passkey already."
+	case errors.Is(err, people.ErrManyPasskeys):
+		p.Message = "Your account has 20 passkeys. Remove one before you add another."
 	case errors.Is(err, people.ErrNoAccount):
 		p.Message = "There is no account with this address. Perhaps you registered with another one."
 	case errors.Is(err, people.ErrPasswordNeeded):

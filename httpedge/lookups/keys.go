@@ -49,6 +49,9 @@ func OpenKeys(file string, required bool) (*Keys, error) {
 	return k, nil
 }
 
+// Required reports whether requests without a key are refused. It may be called on nil.
+func (k *Keys) Required() bool { return k != nil && k.required }
+
 // Reload reads the file again. After an error, the keys stay as they were.
 func (k *Keys) Reload() error {
 	text, err := os.ReadFile(k.file)

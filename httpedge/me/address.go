@@ -15,7 +15,7 @@ import (
 // addressChange is the flow that changes the email address or phone number of an account.
 type addressChange struct {
 	visit.CodeFlow
-	done, removed notice
+	done, removed visit.Notice
 }
 
 func (s *service) emailChange() *addressChange {
@@ -83,7 +83,7 @@ func (s *service) removeAddress(p *person, f *addressChange,
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove an address", err)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.removed))
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMe, f.removed))
 	}
 }
 
@@ -160,7 +160,7 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 		if mark := s.KnownMark(p.HTTP, p.Account().Address); mark != "" {
 			s.KeepKnown(p.HTTP, mark, c.Address)
 		}
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.done))
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMe, f.done))
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(p.HTTP)
 		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity,

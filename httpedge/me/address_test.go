@@ -100,7 +100,7 @@ func TestAddressChangeHidesOtherAccounts(t *testing.T) {
 		c.Address = late.Email
 	})
 	p := b.Send(b.Get("/me/email/verify"), "code", "246810")
-	p.Shows(t, 422, "/me/email/verify")
+	p.Shows(t, 422, "/me/email")
 	p.Says(t, "Another account already uses this")
 }
 

@@ -2,9 +2,7 @@ package me
 
 import (
 	"errors"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -37,41 +35,32 @@ func (s *service) shownConnections(p *person, all []people.Connection) ([]pages.
 	return shown, nil
 }
 
-// lastUsed sorts the apps by last use or grant, the latest first, and returns them.
-func lastUsed(all []people.Connection) []people.Connection {
-	latest := func(c people.Connection) time.Time {
-		if c.Used.After(c.Granted) {
-			return c.Used
-		}
-		return c.Granted
-	}
-	slices.SortStableFunc(all, func(a, b people.Connection) int {
-		return latest(b).Compare(latest(a))
-	})
-	return all
-}
-
-// maxShown limits the apps and the sessions on a page, and so its size. Others have pages of their
-// own.
+// maxShown limits the apps and the sessions on a page, and so its size.
 const maxShown = 12
 
 // paramFrom is the parameter with the number of apps before the page.
 const paramFrom = "from"
 
-// listFrom returns the number of apps or sessions before the page, and whether the request came
-// from the page of all of them.
-func (p *person) listFrom() (from int, all bool) {
-	args := p.HTTP.QueryArgs()
-	if from, err := strconv.ParseUint(string(args.Peek(paramFrom)), 10, 16); err == nil {
-		return int(from), true
+// listed returns the path of a list at the part from which the form was sent.
+func (p *person) listed(path string) string {
+	if from := p.from(); from > 0 {
+		path += "?" + paramFrom + "=" + strconv.Itoa(from)
 	}
-	return 0, args.Has(paramFrom)
+	return path
+}
+
+// from returns the number of apps or sessions before the page.
+func (p *person) from() int {
+	from, err := strconv.ParseUint(string(p.HTTP.QueryArgs().Peek(paramFrom)), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return int(from)
 }
 
 // span returns the part of n apps or sessions that the page shows.
 func (p *person) span(n int) (from, to int) {
-	from, _ = p.listFrom()
-	if from >= n {
+	if from = p.from(); from >= n {
 		from = max(0, n-maxShown)
 	}
 	return from, min(from+maxShown, n)
@@ -104,35 +93,22 @@ func (s *service) apps(p *person) {
 	case !p.HTTP.IsPost():
 		s.showApps(p, fasthttp.StatusOK)
 	case !p.sentMe():
-		s.refuseApp(p, fasthttp.StatusForbidden, visit.TextStaleForm)
+		s.showApps(p, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	default:
 		s.removeApp(p)
 	}
 }
 
-// refuseApp shows the page of the form again, with a problem.
-func (s *service) refuseApp(p *person, status int, text texts.Text) {
-	if _, all := p.listFrom(); all {
-		s.showApps(p, status, pages.Problem{Text: text})
-		return
-	}
-	s.showMe(p, status, profileOf(p.User), pages.Problem{Text: text})
-}
-
 // removeApp withdraws what a client was granted, and returns to the page of the form.
 func (s *service) removeApp(p *person) {
-	back := pages.PathMe
-	if from, all := p.listFrom(); all {
-		back = pages.PathMeApps + "?" + paramFrom + "=" + strconv.Itoa(from)
-	}
 	err := s.people.Disconnect(p.Ctx, p.User.ID, p.Field("client_id"), p.Now)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
-		s.refuseApp(p, fasthttp.StatusUnprocessableEntity,
-			texts.Of("apps.unknown"))
+		s.showApps(p, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: texts.Of("apps.unknown")})
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove a connection", err)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, back, noticeAppRemoved))
+		visit.Redirect(p.HTTP, p.WithNotice(p.listed(pages.PathMeApps), noticeAppRemoved))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
 )
 
 // maxDataEvents limits the history in a person's data: the newest are there.
@@ -32,6 +33,9 @@ type personalData struct {
 type wayData struct {
 	Kind  account.Way `json:"kind"`
 	Since time.Time   `json:"since"`
+	// Issuer and Account are of a connection: the provider, and the account there.
+	Issuer  string `json:"issuer,omitempty"`
+	Account string `json:"account,omitempty"`
 }
 
 // appData is an app that may use the account.
@@ -74,6 +78,11 @@ type eventData struct {
 	Browser  *string         `json:"browser"`
 }
 
+// showData shows the page from which a person downloads the data.
+func (s *service) showData(p *person) {
+	s.WritePage(p.HTTP, fasthttp.StatusOK, pages.MeData{Account: p.Account()})
+}
+
 // data sends the person's own data as a file.
 func (s *service) data(p *person) {
 	d, err := s.dataOf(p)
@@ -101,7 +110,13 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 		if since.IsZero() {
 			since = u.Created
 		}
-		d.WaysIn = append(d.WaysIn, wayData{way, since.UTC()})
+		data := wayData{Kind: way, Since: since.UTC()}
+		for i := range u.Credentials.Connections {
+			if c := &u.Credentials.Connections[i]; c.Way() == way {
+				data.Kind, data.Issuer, data.Account = "connection", c.Issuer, c.Name
+			}
+		}
+		d.WaysIn = append(d.WaysIn, data)
 	}
 	if err := s.addApps(p, d); err != nil {
 		return nil, err
@@ -149,9 +164,9 @@ func (s *service) addHistory(p *person, d *personalData) error {
 			return err
 		}
 		for _, e := range events {
-			one := eventData{Time: e.Time.UTC(), Action: e.Action, Outcome: e.Outcome, By: e.Actor.Kind,
+			one := eventData{Time: e.Time.UTC(), Action: e.Action, Outcome: e.Outcome, By: actorOf(&e),
 				ClientID: textOrNull(clientOf(&e)), Details: append([]string{}, e.Details...), Count: e.Count}
-			switch e.Actor.Kind {
+			switch one.By {
 			case audit.User:
 				one.Place, one.Browser = textOrNull(e.From), textOrNull(e.Browser)
 			case audit.System:

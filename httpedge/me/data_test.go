@@ -25,8 +25,8 @@ func TestPersonalData(t *testing.T) {
 			Source: audit.Source{Actor: audit.Actor{Kind: audit.Operator, ID: "secret-operator"}}})); err != nil {
 		t.Fatal(err)
 	}
-	b.Get("/me").Says(t, `<a href="/me/data">Download your data</a>`)
-	p := b.Get("/me/data")
+	b.Get("/me/data").Says(t, `href="/me/data/account.json"`)
+	p := b.Get("/me/data/account.json")
 	var got struct {
 		Profile map[string]any
 		WaysIn  []struct{ Kind account.Way } `json:"ways_in"`
@@ -59,6 +59,6 @@ func TestPersonalData(t *testing.T) {
 			t.Errorf("got %s, want nothing with %q", p.Body, secret)
 		}
 	}
-	st.NewBrowser(t).Get("/me/data").Shows(t, 200, "/login")
-	d.Covers("GET /me/data 200")
+	st.NewBrowser(t).Get("/me/data/account.json").Shows(t, 200, "/login")
+	d.Covers("GET /me/data/account.json 200")
 }

@@ -52,13 +52,13 @@ func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
 	s.KeepSessions(p.Visit, p.others)
 	s.DropKnown(p.HTTP, p.User.Email)
 	p.Secret = s.RenewBrowserSecret(p.HTTP)
-	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeDeleted, noticeDeleted))
+	visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeDeleted, noticeDeleted))
 }
 
 // showDeleted shows that the account was deleted.
 func (s *service) showDeleted(v *visit.Visit) {
 	v.Secret = s.BrowserSecret(v.HTTP)
-	if noticed(v) != noticeDeleted {
+	if v.Noticed() != noticeDeleted {
 		visit.Redirect(v.HTTP, pages.PathMe)
 		return
 	}

@@ -12,7 +12,6 @@ import (
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
-	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
 
@@ -24,10 +23,6 @@ const (
 
 // history shows one page of the person's security history.
 func (s *service) history(p *person) {
-	if p.HTTP.IsPost() { // but for the form of languages, which Handle takes
-		s.ShowProblem(p.HTTP, endpoint.ErrMethodNotAllowed)
-		return
-	}
 	before, err := strconv.ParseInt(string(p.HTTP.QueryArgs().Peek(paramBefore)), 10, 64)
 	if err != nil || before < 1 {
 		before = 0
@@ -65,8 +60,11 @@ func (s *service) shownEvent(p *person, e audit.Event, names map[string]any) (
 	shown = pages.HistoryEvent{Number: e.Number, Text: sentenceOf(&e, names[id]),
 		Count: e.Count, Time: texts.Moment(e.Time),
 		At: e.Time.UTC().Format(time.RFC3339)}
-	if e.Actor.Kind == audit.User { // where operators and servers are is not the person's business
-		shown.Place = e.From
+	if actorOf(&e) == audit.User { // where operators and servers are is not the person's business
+		shown.Place, shown.Near = e.From, s.placeOf(e.From)
+		if e.Browser != "" {
+			shown.Device = texts.Device(e.Browser)
+		}
 	}
 	return shown, nil
 }
@@ -97,6 +95,16 @@ func (s *service) appName(p *person, id string) (any, error) {
 	return client.Name, nil
 }
 
+// actorOf returns who acted, as the subject of the event sees it: another person has acted at the
+// console, as an operator.
+func actorOf(e *audit.Event) audit.ActorKind {
+	if e.Actor.Kind == audit.User && e.Actor.ID != "" &&
+		audit.OfUser(e.Subject.UserID).String() != "user:"+e.Actor.ID {
+		return audit.Operator
+	}
+	return e.Actor.Kind
+}
+
 // actorKeys are the actors that are not the person.
 var actorKeys = map[audit.ActorKind]string{audit.Operator: "history.operator",
 	audit.Client: "history.client", audit.System: "history.system"}
@@ -108,7 +116,14 @@ var eventKeys = map[audit.Action]string{
 	audit.AccountEnabled: "enabled", audit.AccountDeleted: "deleted",
 	audit.PasswordChanged: "password", audit.PasswordReset: "reset",
 	audit.ConsentWithdrawn: "withdrawn", audit.DeviceAllowed: "device_allowed",
-	audit.DeviceDenied: "device_denied",
+	audit.DeviceDenied: "device_denied", audit.PasskeyAdded: "passkey_added",
+	audit.PasskeyRemoved: "passkey_removed",
+}
+
+// factorTexts are the sentences of changes of second factors, by the detail of the event.
+var factorTexts = []struct{ detail, key string }{
+	{"authenticator_added", "app_added"}, {"authenticator_removed", "app_removed"},
+	{"recovery_codes_replaced", "codes_replaced"},
 }
 
 // sentenceOf returns what happened to an account. app is the name of the client that it is about;
@@ -116,7 +131,7 @@ var eventKeys = map[audit.Action]string{
 func sentenceOf(e *audit.Event, app any) texts.Text {
 	// done returns the sentence of what the person did, or somebody else.
 	done := func(key string, slots ...any) texts.Text {
-		who, other := actorKeys[e.Actor.Kind]
+		who, other := actorKeys[actorOf(e)]
 		if !other {
 			return texts.Of("history.you_"+key, slots...)
 		}
@@ -141,12 +156,14 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 			return done("ended_all")
 		case slices.Contains(e.Details, "others"):
 			return done("ended_others")
-		case e.Actor.Kind != audit.User:
+		case actorOf(e) != audit.User:
 			return done("ended_one")
 		}
 		return texts.Of("history.you_signed_out")
 	case audit.AccountChanged, audit.AddressChanged:
 		return done("changed", "members", members(e))
+	case audit.ConnectionAdded, audit.ConnectionRemoved:
+		return done(string(e.Action))
 	case audit.ConsentGiven:
 		scopes, _ := oauth.ParseScopes(strings.Join(e.Details, " "))
 		granted := append(permissionTexts(scopes), resourceTexts(e)...)
@@ -162,12 +179,35 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 			return done("ended_apps")
 		}
 		return done("ended_app", "app", app)
+	case audit.MemberAdded:
+		return texts.Of("history.member_added", "group", e.Target)
+	case audit.MemberRemoved:
+		return texts.Of("history.member_removed", "group", e.Target)
 	case audit.FamilyReused:
 		if app != nil {
 			return texts.Of("history.reused", "app", app)
 		}
 		return texts.Of("history.reused_unknown")
+	case audit.PasskeyRefused:
+		return texts.Of("history.passkey_refused")
+	case audit.FactorsChanged:
+		for _, row := range factorTexts {
+			if slices.Contains(e.Details, row.detail) {
+				return done(row.key)
+			}
+		}
+	case audit.FactorUsed:
+		switch {
+		case e.Outcome == audit.Failed:
+			return texts.Of("history.wrong_factor")
+		case slices.Contains(e.Details, "recovery_code"):
+			return texts.Of("history.used_recovery")
+		}
+		return texts.Of("history.used_app")
 	case audit.BudgetReached:
+		if slices.Contains(e.Details, "second_factors") {
+			return texts.Of("history.many_factors")
+		}
 		if slices.Contains(e.Details, "passwords") {
 			return texts.Of("history.many_passwords")
 		}
@@ -189,12 +229,16 @@ func signInText(e *audit.Event, app any) texts.Text {
 		key = "kept_out"
 	case has("password"):
 		key = "by_password"
+	case has("passkey"):
+		key = "by_passkey"
 	case has("phone"):
 		key = "by_phone"
 	case has("registration"):
 		key = "by_registration"
 	case has("reset"):
 		key = "by_reset"
+	case has("provider"):
+		key = "by_provider"
 	}
 	text := texts.Of("history." + key)
 	if has("new_browser") {
@@ -220,7 +264,8 @@ func resourceTexts(e *audit.Event) (used []texts.Text) {
 
 // memberNames are the members of an account that have a text.
 var memberNames = []string{"email", "phone_number", "name", "username", "gender", "bio",
-	"place_of_birth", "date_of_birth", "address", "profile_picture", "phone_sign_in"}
+	"place_of_birth", "date_of_birth", "address", "profile_picture", "phone_sign_in",
+	"attributes"}
 
 // members returns the changed members, as in "name, username and gender".
 func members(e *audit.Event) texts.Text {

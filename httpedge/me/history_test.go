@@ -5,6 +5,7 @@ import (
 	"html"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,8 +14,12 @@ import (
 	"time"
 
 	"gatehouse/actors/audit"
+	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
+	"gatehouse/providers/mmdb"
+	"gatehouse/providers/mmdb/mmdbtest"
 )
 
 var (
@@ -40,6 +45,7 @@ func TestHistoryInPlainWords(t *testing.T) {
 	b, _ := st.SignedIn(t, ada)
 	you, nobody := audit.Actor{Kind: audit.User, ID: strconv.FormatInt(u.ID, 10)}, audit.Actor{Kind: audit.User}
 	operator := audit.Actor{Kind: audit.Operator, ID: "op"}
+	console := audit.Actor{Kind: audit.User, ID: strconv.FormatInt(other.ID, 10)}
 	app := audit.Actor{Kind: audit.Client, ID: c.ID}
 	gone := audit.Actor{Kind: audit.Client, ID: "6ba7b810-9dad-11d1-80b4-00c04fd430c8"}
 	const seesName = " see your name, email address, username, profile picture and gender"
@@ -81,6 +87,8 @@ func TestHistoryInPlainWords(t *testing.T) {
 		{you, audit.AddressChanged, "", "", "email phone_number", 1,
 			"You changed your email address and phone number"},
 		{operator, audit.AccountDisabled, "", "", "", 1, "An operator disabled the account"},
+		{console, audit.AccountDisabled, "", "", "", 1, "An operator disabled the account"},
+		{console, audit.SignOut, "", "", "all", 1, "An operator ended all sessions"},
 		{operator, audit.AccountEnabled, "", "", "", 1, "An operator enabled the account again"},
 		{you, audit.AccountDeleted, "", "", "", 1, "You deleted the account"},
 		{you, audit.PasswordChanged, "", "", "", 1, "You changed your password"},
@@ -129,7 +137,7 @@ func TestHistoryInPlainWords(t *testing.T) {
 			continue
 		}
 		if got, want := strings.HasSuffix(lines[0], " UTC · from 127.0.0.0/24"),
-			row.by.Kind == audit.User; got != want || !strings.Contains(lines[0], " UTC") {
+			row.by.Kind == audit.User && row.by != console; got != want || !strings.Contains(lines[0], " UTC") {
 			t.Errorf("%s: got %q, want a time, and a place is %t", row.action, lines[0], want)
 		}
 	}
@@ -144,7 +152,7 @@ func TestHistoryIsPaged(t *testing.T) {
 	d := st.Describe(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	b, p := st.SignedIn(t, ada)
-	p.Says(t, `<a href="/me/history">Security history</a>`)
+	p.Says(t, `<a href="/me/history">History</a>`)
 	const count = 60
 	for i := range count {
 		ctx := audit.With(t.Context(),
@@ -218,5 +226,25 @@ func TestHistoryOfAnIDThatIsUsedAgain(t *testing.T) {
 	sentences, _ := historyOf(b.Get("/me/history"))
 	if len(sentences) != 2 {
 		t.Errorf("got %q, want the new password and the sign-in of the new account", sentences)
+	}
+}
+
+// TestPlacesAreShown knows by the database files where somebody signed in. The address of the test is
+// in no other list.
+func TestPlacesAreShown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "city.mmdb")
+	mmdbtest.WriteCity(t, path, map[string]geo.Location{"127.0.0.0/8": {Country: "United States",
+		CountryCode: "US", City: "Honolulu"}})
+	provider := stacktest.NewProvider()
+	st := stacktest.NewIdentity(t, stacktest.WithProvider(provider), func(c *stack.Config) {
+		c.Lookups.Files = mmdb.Config{Files: []string{path}}
+	})
+	st.NewUser(t, "Ada", ada)
+	b, p := st.SignedIn(t, ada)
+	for _, page := range []stacktest.Page{p, b.Get("/me/sessions"), b.Get("/me/history")} {
+		page.Says(t, "near <bdi>Honolulu, United States</bdi>", `<time datetime="`)
+	}
+	if n := provider.Asked("127.0.0.1") + provider.Asked("127.0.0.0"); n != 0 {
+		t.Errorf("got %d upstream queries about a person, want none", n)
 	}
 }

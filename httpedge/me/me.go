@@ -3,6 +3,8 @@
 package me
 
 import (
+	"slices"
+
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
@@ -36,7 +38,10 @@ func Endpoints(
 	}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	all := []endpoint.Endpoint{
-		{Pattern: pages.PathMe, Handle: s.personal(s.me)},
+		{Pattern: pages.PathMe, Handle: s.shown(s.me)},
+		{Pattern: pages.PathMeProfile, Handle: s.personal(s.profile)},
+		{Pattern: pages.PathMeHistory, Handle: s.shown(s.history)},
+		{Pattern: pages.PathMeData, Handle: s.shown(s.showData)},
 		{Pattern: pages.PathMeApps, Handle: s.Replay(s.personal(s.apps))},
 		{Pattern: pages.PathMeSessions, Handle: s.Replay(s.personal(s.sessions))},
 		{Pattern: pages.PathMePassword, Handle: s.Replay(s.personal(s.changePassword))},
@@ -47,17 +52,27 @@ func Endpoints(
 		{Pattern: pages.PathMePhone, Handle: s.Replay(sms(s.changeAddress(toPhone)))},
 		{Pattern: pages.PathMePhoneVerify, Handle: s.Replay(sms(s.verifyAddress(toPhone)))},
 		{Pattern: pages.PathMePhoneResend, Handle: sms(s.resendAddress(toPhone))},
+		{Pattern: pages.PathMeFactors, Handle: s.personal(s.factors)},
+		{Pattern: pages.PathMeApp, Handle: s.Coalesce(s.personal(s.setUpApp))},
+		{Pattern: pages.PathMeRecovery, Handle: s.Coalesce(s.personal(s.newCodes))},
+		{Pattern: pages.PathMeRemove, Handle: s.Replay(s.personal(s.removeAuthenticator))},
+		{Pattern: pages.PathMeConnections, Handle: s.Replay(s.personal(s.connections))},
 		{Pattern: pages.PathMeDelete, Handle: s.Replay(s.personal(s.deleteAccount))},
 	}
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
 	all = append(all, s.proofEndpoints(show)...)
+	all = append(all, s.passkeyEndpoints(show)...)
 	return append(all, endpoint.Endpoint{
-		Pattern: pages.PathMeHistory, Methods: show, Handle: s.personal(s.history),
+		Pattern: pages.PathMeConnect, Methods: show[:1], Handle: s.personal(s.connect),
 		Format: endpoint.Page,
 	}, endpoint.Endpoint{
-		Pattern: pages.PathMeData, Methods: show[:2], Handle: s.personal(s.data), Format: endpoint.Page,
+		Pattern: pages.PathMeConfirmWith, Methods: show[:1], Handle: s.personal(s.confirmWith),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
+		Pattern: pages.PathMeDataFile, Methods: show[:2], Handle: s.personal(s.data),
+		Format: endpoint.Page,
 	}, endpoint.Endpoint{
 		Pattern: pages.PathMeDeleted, Methods: show[:2], Handle: s.Handle(s.showDeleted),
 		Format: endpoint.Page,
@@ -100,57 +115,86 @@ func (s *service) personal(handle func(*person)) fasthttp.RequestHandler {
 	})
 }
 
-// me shows the account, or saves its profile.
+// shown returns the handler of a page without a form but that of languages, which Handle takes.
+func (s *service) shown(show func(*person)) fasthttp.RequestHandler {
+	return s.personal(func(p *person) {
+		if p.HTTP.IsPost() {
+			s.ShowProblem(p.HTTP, endpoint.ErrMethodNotAllowed)
+			return
+		}
+		show(p)
+	})
+}
+
+// maxLatest limits the sign-ins on the overview.
+const maxLatest = 3
+
+// me shows the overview of the account.
 func (s *service) me(p *person) {
+	s.KeepSessions(p.Visit, p.all())
+	sessions, err := s.sessionsOf(p)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read sessions", err)
+		return
+	}
+	latest, err := s.shownSessions(p, lastSignedIn(sessions))
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read sign-ins", err)
+		return
+	}
+	providers, err := s.people.ProviderChoices(p.Ctx)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read providers", err)
+		return
+	}
+	channels := s.people.Channels()
+	s.WritePage(p.HTTP, fasthttp.StatusOK, pages.Me{
+		Account: p.Account(), Email: p.User.Email, Phone: p.User.Phone,
+		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
+		HasPassword: p.hasPassword(),
+		Factor:      p.User.HasSecondFactor(), Providers: len(p.User.Credentials.Connections),
+		ProvidersShown: len(providers)+len(p.User.Credentials.Connections) > 0,
+		HasPasskeys:    s.people.PasskeyDomain() != "", Passkeys: len(p.User.Credentials.Passkeys),
+		PhoneSignIn: p.User.Phone != "" &&
+			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
+		PhoneChoice: s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
+		Sessions:    latest,
+		AllSessions: len(sessions),
+		Accounts:    pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(),
+	})
+}
+
+// lastSignedIn returns the sessions with the last sign-ins, the newest first.
+func lastSignedIn(all []*account.Session) []*account.Session {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b *account.Session) int {
+		return b.SignedIn.Compare(a.SignedIn)
+	})
+	return all[:min(len(all), maxLatest)]
+}
+
+// sentMe reports whether the form token is valid for the pages of the account.
+func (p *person) sentMe() bool {
+	return p.CheckForm(p.bound("me"))
+}
+
+// profile shows the profile, or saves it.
+func (s *service) profile(p *person) {
 	switch {
 	case !p.HTTP.IsPost():
-		s.KeepSessions(p.Visit, p.all())
-		s.showMe(p, fasthttp.StatusOK, profileOf(p.User))
+		s.showProfile(p, fasthttp.StatusOK, p.entered())
 	case !p.sentMe():
-		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.User),
+		s.showProfile(p, fasthttp.StatusForbidden, profileOf(p.User),
 			pages.Problem{Text: visit.TextStaleForm})
 	default:
 		s.saveProfile(p)
 	}
 }
 
-// sentMe reports whether the form token is valid for the page of the account.
-func (p *person) sentMe() bool {
-	return p.CheckForm(p.bound("me"))
-}
-
-// showMe shows the account, with the profile as stored or as entered.
-func (s *service) showMe(p *person, status int, fields pages.Profile, problems ...pages.Problem) {
-	connections, err := s.people.Connections(p.Ctx, p.User.ID)
-	if err != nil {
-		s.WriteFailure(p.HTTP, "read connections", err)
-		return
-	}
-	sessions, err := s.sessionsOf(p)
-	if err != nil {
-		s.WriteFailure(p.HTTP, "read sessions", err)
-		return
-	}
-	channels := s.people.Channels()
-	latest := lastUsed(connections)[:min(len(connections), maxShown)]
-	shown, err := s.shownConnections(p, latest)
-	if err != nil {
-		s.WriteFailure(p.HTTP, "read resources", err)
-		return
-	}
-	s.WritePage(p.HTTP, status, pages.Me{
-		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields,
-		Email: p.User.Email, Phone: p.User.Phone,
-		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
-		HasPassword: p.hasPassword(),
-		PhoneSignIn: p.User.Phone != "" &&
-			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
-		PhoneChoice:     s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
-		Connections:     shown,
-		MoreConnections: len(connections) - len(latest),
-		Sessions:        p.shownSessions(sessions[:min(len(sessions), maxShown)]),
-		MoreSessions:    max(0, len(sessions)-maxShown),
-		Accounts:        pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(),
-		Problems: problems,
-	})
+// showProfile shows the profile as stored or as entered.
+func (s *service) showProfile(p *person, status int, fields pages.Profile,
+	problems ...pages.Problem) {
+	s.WritePage(p.HTTP, status, pages.MeProfile{Account: p.Account(),
+		FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields, Notice: p.notice(),
+		Problems: problems})
 }

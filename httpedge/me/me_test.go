@@ -11,7 +11,7 @@ func TestSignInReturnsToTheAccount(t *testing.T) {
 	st := stacktest.NewReachable(t)
 	st.NewUser(t, "Ada", ada)
 	b := st.NewBrowser(t)
-	for _, path := range []string{"/me", "/me/password", "/me/email", "/me/phone",
+	for _, path := range []string{"/me", "/me/profile", "/me/data", "/me/password", "/me/email", "/me/phone",
 		"/me/email/verify", "/me/history", "/me/delete", "/me/deleted",
 		"/me?return_to=https://evil.example/&next=//evil.example"} {
 		p := b.Get(path)
@@ -20,7 +20,7 @@ func TestSignInReturnsToTheAccount(t *testing.T) {
 			t.Errorf("%s: got %s, want nothing of the query", path, p.Body)
 		}
 	}
-	for _, path := range []string{"/me", "/me/apps", "/me/sessions", "/me/password", "/me/email",
+	for _, path := range []string{"/me/profile", "/me/apps", "/me/sessions", "/me/password", "/me/email",
 		"/me/email/resend", "/me/delete"} {
 		if p := b.Once("POST", path, stacktest.Values("all", "true", "confirm",
 			"delete")); p.Status != 303 || p.Location != "/login" {
@@ -47,23 +47,24 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, nil)
 	b, p := st.SignedIn(t, ada)
+	stale := b.Get("/me/profile").FormTo(t, "/me/profile").Fields
 	b.Send(b.Get("/login"), "email", "bo@example.com", "password", stacktest.Password).Says(t,
 		"bo@example.com")
-	stale := p.FormTo(t, "/me").Fields
-	b.Open("POST", "/me", stale).Shows(t, 403, "/me") // of the other account
+	b.Open("POST", "/me/profile", stale).Shows(t, 403, "/me/profile") // of the other account
 	chooser := b.Get("/accounts")
 	p = b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(u.ID))
 	p.Shows(t, 200, "/me")
 	p.Says(t, ada)
+	p = b.Get("/me/profile")
 	b.SendTo(chooser, "/accounts", "account", "4711").Shows(t, 422, "/accounts")
 	b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(u.ID), "form_token",
 		"").Shows(t, 403, "/accounts")
 	b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(bo.ID)).Says(t,
 		"bo@example.com")
 	// shown for the account before
-	b.SendTo(p, "/me", "name", "Ada in another tab").Shows(t, 403, "/me")
+	b.SendTo(p, "/me/profile", "name", "Ada in another tab").Shows(t, 403, "/me/profile")
 	p = b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(u.ID))
-	b.SendTo(p, "/me", "name", "Ada L").Shows(t, 200, "/me")
+	b.SendTo(b.Get("/me/profile"), "/me/profile", "name", "Ada L").Shows(t, 200, "/me/profile")
 	if kept, err := st.Store.User(t.Context(), bo.ID); err != nil || kept.Name != "Bo" {
 		t.Errorf("got %+v, %v, want the other account as it was", kept, err)
 	}
@@ -76,7 +77,7 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 		!strings.Contains(p.Body, c.Name) {
 		t.Errorf("got %s, want the other account, and the request to go on", p.Body)
 	}
-	b.SendTo(p, "/logout", "account", "x").Shows(t, 422, "/logout")
+	b.SendTo(p, "/logout", "account", "x").Shows(t, 422, "/accounts")
 	b.SendTo(p, "/logout", "account", stacktest.ChooserValue(bo.ID)).Shows(t, 200, "/login")
 }
 
@@ -87,11 +88,11 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 func TestNoticesAreBoundToTheBrowser(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
-	b, p := st.SignedIn(t, ada)
-	saved := b.SendTo(p, "/me", "name", "Ada L")
+	b, _ := st.SignedIn(t, ada)
+	saved := b.SendTo(b.Get("/me/profile"), "/me/profile", "name", "Ada L")
 	saved.Says(t, "Your profile is saved.")
 	other, _ := st.SignedIn(t, ada)
-	for _, path := range []string{saved.Path, "/me?done=1", "/me?done=" + strings.Repeat("A", 66)} {
+	for _, path := range []string{saved.Path, "/me/profile?done=1", "/me/profile?done=" + strings.Repeat("A", 66)} {
 		if p := other.Get(path); p.Status != 200 || strings.Contains(p.Body, "is saved") {
 			t.Errorf("%s: got %d %s, want no notice", path, p.Status, p.Body)
 		}

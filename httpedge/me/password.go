@@ -65,5 +65,5 @@ func (s *service) renewSession(p *person, in *people.SignedIn) {
 	s.KeepSessions(p.Visit, append([]visit.Visitor{{Token: in.Token, Session: session, User: user}},
 		p.others...))
 	s.KeepKnown(p.HTTP, in.Known, user.Email, user.Phone)
-	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticePassword))
+	visit.Redirect(p.HTTP, p.WithNotice(pages.PathMe, noticePassword))
 }

@@ -52,8 +52,8 @@ func (s *service) takePhoneSignIn(p *person, show func(int, ...pages.Problem)) {
 	case err != nil:
 		s.WriteFailure(p.HTTP, "choose how to sign in", err)
 	case allow:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticePhoneSignIn))
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMe, noticePhoneSignIn))
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticePasswordOnly))
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMe, noticePasswordOnly))
 	}
 }

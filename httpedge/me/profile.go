@@ -50,9 +50,22 @@ func profileOf(u *account.User) pages.Profile {
 	return p
 }
 
+// entered returns the profile with what was entered, if it is shown again.
+func (p *person) entered() pages.Profile {
+	fields := profileOf(p.User)
+	for _, f := range profileFields {
+		for _, given := range p.Form {
+			if given.Name == f.name {
+				*f.page(&fields) = strings.ToValidUTF8(given.Value, "\uFFFD")
+			}
+		}
+	}
+	return fields
+}
+
 // saveProfile changes the fields in the form. An empty field is removed, a missing one stays.
 func (s *service) saveProfile(p *person) {
-	entered, sent, once := profileOf(p.User), map[string]string{}, true
+	sent, once := map[string]string{}, true
 	for _, f := range profileFields {
 		for _, given := range p.Form {
 			if given.Name != f.name {
@@ -61,7 +74,6 @@ func (s *service) saveProfile(p *person) {
 			_, repeated := sent[f.name]
 			once = once && !repeated
 			sent[f.name] = given.Value
-			*f.page(&entered) = strings.ToValidUTF8(given.Value, "\uFFFD")
 		}
 	}
 	if !once {
@@ -76,24 +88,24 @@ func (s *service) saveProfile(p *person) {
 		}
 		return nil
 	}, p.Now)
-	s.respondToProfile(p, entered, err)
+	s.respondToProfile(p, err)
 }
 
 // respondToProfile responds after an attempt to save a profile.
-func (s *service) respondToProfile(p *person, entered pages.Profile, err error) {
+func (s *service) respondToProfile(p *person, err error) {
 	status, problems := visit.Again(p.Visit, err, "", "wrong.attempts")
 	switch {
 	case status != 0:
-		s.showMe(p, status, entered, problems...)
+		s.showProfile(p, status, p.entered(), problems...)
 	case errors.Is(err, account.ErrTaken): // only the username can be taken here
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered,
+		s.showProfile(p, fasthttp.StatusUnprocessableEntity, p.entered(),
 			pages.Problem{Field: "username", Text: textUsernameTaken})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
 		s.WriteFailure(p.HTTP, "save a profile", err)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticeSaved))
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeProfile, noticeSaved))
 	}
 }
 

@@ -14,11 +14,11 @@ func TestProfileIsEdited(t *testing.T) {
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	b, _ := st.SignedIn(t, ada)
 	token := b.LetIn(c, "scope", "view-user detail-user")
-	p := b.SendTo(b.Get("/me"), "/me", "name", " Ada Lovelace ", "username", "Ada.L", "gender",
+	p := b.SendTo(b.Get("/me/profile"), "/me/profile", "name", " Ada Lovelace ", "username", "Ada.L", "gender",
 		"non-binary", "bio", "one\r\ntwo <b>",
 		"place_of_birth", "London", "date_of_birth", "1915-12-10", "address",
 		"St James's Square\r\nLondon", "profile_picture", "https://ada.example/a.png?b=c&d")
-	p.Shows(t, 200, "/me")
+	p.Shows(t, 200, "/me/profile")
 	p.Says(t, "Your profile is saved.", "Ada Lovelace", "St James's Square", "two &lt;b>")
 	a := st.Send(t, "GET", st.URL+"/api/user/details", "", "Authorization", "Bearer "+token)
 	for member, want := range map[string]any{"name": "Ada Lovelace", "username": "Ada.L",
@@ -30,13 +30,13 @@ func TestProfileIsEdited(t *testing.T) {
 		}
 	}
 	// What is not sent stays, what is empty goes, and what the form does not have cannot be sent.
-	p = b.SendTo(p, "/me", "bio", "", "email", "evil@example.com", "phone_number", "+14155550100",
+	p = b.SendTo(p, "/me/profile", "bio", "", "email", "evil@example.com", "phone_number", "+14155550100",
 		"id", "1", "disabled", "true")
-	p.Shows(t, 200, "/me")
-	p = b.Open("POST", "/me", p.FormTo(t, "/me").With("gender", ""))
-	fields := p.FormTo(t, "/me").Fields
+	p.Shows(t, 200, "/me/profile")
+	p = b.Open("POST", "/me/profile", p.FormTo(t, "/me/profile").With("gender", ""))
+	fields := p.FormTo(t, "/me/profile").Fields
 	fields.Set("address", "")
-	b.Open("POST", "/me", fields).Shows(t, 200, "/me")
+	b.Open("POST", "/me/profile", fields).Shows(t, 200, "/me/profile")
 	kept, err := st.Store.User(t.Context(), u.ID)
 	if err != nil || kept.Bio != "one\ntwo <b>" || kept.Gender != "non-binary" ||
 		kept.Address != "" || kept.Email != ada || kept.Phone != "" || kept.Disabled {
@@ -69,17 +69,17 @@ func TestInvalidProfile(t *testing.T) {
 		{"address", strings.Repeat("x", 501), "Use at most 500 characters."},
 		{"profile_picture", "javascript:alert(1)", "The link must be an http or https URL."},
 	} {
-		p := b.SendTo(b.Get("/me"), "/me", "gender", "female", c.field, c.entered)
-		p.Shows(t, 422, "/me")
-		p.Says(t, c.says, `href="#`+c.field+`"`, `id="`+c.field+`-wrong"`)
-		if f := p.FormTo(t, "/me").Fields; c.field != "gender" && f.Get("gender") != "female" {
+		p := b.SendTo(b.Get("/me/profile"), "/me/profile", "gender", "female", c.field, c.entered)
+		p.Shows(t, 422, "/me/profile")
+		p.Says(t, c.says, `id="`+c.field+`-wrong"`)
+		if f := p.FormTo(t, "/me/profile").Fields; c.field != "gender" && f.Get("gender") != "female" {
 			t.Errorf("%s: got %v, want what was entered", c.field, f)
 		}
 	}
-	p := b.SendTo(b.Get("/me"), "/me", "name", "", "date_of_birth", "x", "profile_picture", "x")
-	fields := p.FormTo(t, "/me").Fields
+	p := b.SendTo(b.Get("/me/profile"), "/me/profile", "name", "", "date_of_birth", "x", "profile_picture", "x")
+	fields := p.FormTo(t, "/me/profile").Fields
 	fields["name"] = []string{"A", "B"}
-	b.Once("POST", "/me", fields).Shows(t, 400, "/me")
+	b.Once("POST", "/me/profile", fields).Shows(t, 400, "/me/profile")
 	if kept, err := st.Store.User(t.Context(), u.ID); err != nil || kept.Name != "Ada" ||
 		kept.Gender != "" || kept.Version != u.Version {
 		t.Errorf("got %+v, %v, want nothing changed", kept, err)

@@ -2,6 +2,7 @@ package me
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -25,15 +26,28 @@ func (p *person) hasPassword() bool { return p.User.PasswordHash != "" }
 
 // needs returns what the person has to enter before the change that the page is for.
 func (s *service) needs(p *person) people.Need {
-	deletes := string(p.HTTP.Path()) == pages.PathMeDelete
-	return s.people.Needs(p.User, p.Session, deletes, p.Now)
+	return s.needsAt(p, string(p.HTTP.Path()))
+}
+
+// needsAt is needs for the page at path.
+func (s *service) needsAt(p *person, path string) people.Need {
+	if path == pages.PathMeApp {
+		return s.people.NeedsToEnrol(p.User, p.Session, p.Now)
+	}
+	return s.people.Needs(p.User, p.Session, path == pages.PathMeDelete, p.Now)
 }
 
 // fresh reports whether the form of a change of credentials can be shown. If not, it asks for the
-// proof that is missing.
+// proof that is missing. Who has signed in by a passkey is asked for that before the password.
 func (s *service) fresh(p *person) bool {
-	if s.needs(p) == people.NeedsCode {
+	needs := s.needs(p)
+	switch {
+	case needs == people.NeedsCode,
+		needs == people.NeedsPassword && !p.HTTP.IsPost() && p.Session.Way.IsPasskey():
 		s.askProof(p)
+		return false
+	case needs == people.NeedsFactor:
+		s.askFactor(p)
 		return false
 	}
 	return true
@@ -46,16 +60,32 @@ const paramFor = "for"
 var proofPages = map[string]string{
 	"email": pages.PathMeEmail, "phone": pages.PathMePhone, "password": pages.PathMePassword,
 	"phone-sign-in": pages.PathMePhoneSignIn, "delete": pages.PathMeDelete,
+	"passkeys": pages.PathMePasskeys, "passkeys-add": pages.PathMePasskeyAdd,
+	"passkeys-add-key": pages.PathMePasskeyAdd + "?kind=key",
+	"app":              pages.PathMeApp, "codes": pages.PathMeRecovery, "remove-app": pages.PathMeRemove,
+	"connections": pages.PathMeConnections,
+}
+
+// proofName returns the name of the page of this request among proofPages; "" = it has none.
+func proofName(p *person) string {
+	at := string(p.HTTP.Path())
+	if kind := string(p.HTTP.QueryArgs().Peek("kind")); kind != "" {
+		at += "?kind=" + kind
+	}
+	for name, path := range proofPages {
+		if at == path || at == path+"/verify" {
+			return name
+		}
+	}
+	return ""
 }
 
 // askProof sends the browser to the page that sends a code, and from there back to the page of this
 // request.
 func (s *service) askProof(p *person) {
-	for name, path := range proofPages {
-		if at := string(p.HTTP.Path()); at == path || at == path+"/verify" {
-			visit.Redirect(p.HTTP, pages.PathMeConfirm+"?"+paramFor+"="+name)
-			return
-		}
+	if name := proofName(p); name != "" {
+		visit.Redirect(p.HTTP, p.withThen(pages.PathMeConfirm+"?"+paramFor+"="+name))
+		return
 	}
 	visit.Redirect(p.HTTP, pages.PathMe)
 }
@@ -67,7 +97,10 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 		handle func(p *person, next string, f *visit.CodeFlow)
 	}{
 		{pages.PathMeConfirm, s.confirm}, {pages.PathMeConfirmVerify, s.verifyProof},
-		{pages.PathMeConfirmResend, s.resendProof},
+		{pages.PathMeConfirmResend, s.resendProof}, {pages.PathMeConfirmPasskey, s.confirmPasskey},
+		{pages.PathMeConfirmFactor, func(p *person, next string, _ *visit.CodeFlow) {
+			s.confirmFactor(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
+		}},
 	} {
 		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
 			Format: endpoint.Page, Handle: s.Replay(s.personal(func(p *person) {
@@ -77,15 +110,15 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 					visit.Redirect(p.HTTP, pages.PathMe)
 					return
 				}
-				row.handle(p, next, s.proofFlow(name))
+				row.handle(p, p.withThen(next), s.proofFlow(p, name))
 			}))})
 	}
 	return all
 }
 
 // proofFlow asks for the code that the page of that name needs.
-func (s *service) proofFlow(name string) *visit.CodeFlow {
-	query := "?" + paramFor + "=" + name
+func (s *service) proofFlow(p *person, name string) *visit.CodeFlow {
+	query := p.withThen("?" + paramFor + "=" + name)
 	return &visit.CodeFlow{
 		Kind: pages.VerifyEmailProof, Purpose: account.ForProof,
 		Start: pages.PathMeConfirm + query, Path: pages.PathMeConfirmVerify + query,
@@ -96,31 +129,56 @@ func (s *service) proofFlow(name string) *visit.CodeFlow {
 	}
 }
 
-// confirm shows the channels that a code can be sent to, and sends one.
-func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
-	channels := s.people.ProofChannels(p.User, p.Now)
-	form := p.bound(f.Start)
-	show := func(status int, problems ...pages.Problem) {
-		page := pages.MeConfirm{Account: p.Account(), Action: f.Start,
-			FormToken: form.NewFormToken(p.Now), Problems: problems}
-		for _, c := range channels {
+// showConfirm shows the ways to prove who the person is: a passkey, the password, or else the channels
+// that a code can be sent to.
+func (s *service) showConfirm(
+	p *person, f *visit.CodeFlow, status int, problems ...pages.Problem,
+) {
+	page := pages.MeConfirm{Account: p.Account(), Action: f.Start,
+		Password:  s.people.Needs(p.User, p.Session, false, p.Now) == people.NeedsPassword,
+		Passkey:   s.proofPasskey(p, string(p.HTTP.QueryArgs().Peek(paramFor))),
+		Providers: s.proofButtons(p, strings.TrimPrefix(f.Start, pages.PathMeConfirm)),
+		FormToken: p.bound(f.Start).NewFormToken(p.Now), Problems: problems}
+	if !page.Password {
+		for _, c := range s.people.ProofChannels(p.User, p.Now) {
 			address := p.User.Email
 			if c == account.SMS {
 				address = p.User.Phone
 			}
 			page.Choices = append(page.Choices, pages.Choice{Channel: string(c), Address: address})
 		}
-		s.WritePage(p.HTTP, status, page)
 	}
+	s.WritePage(p.HTTP, status, page)
+}
+
+// confirm shows the ways to prove who the person is, and checks the password or sends a code.
+func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
+	show := func(status int, problems ...pages.Problem) { s.showConfirm(p, f, status, problems...) }
+	needs := s.people.Needs(p.User, p.Session, false, p.Now)
+	hasForm := needs == people.NeedsPassword && !asksItself(next)
+	hasPasskey := s.proofPasskey(p, "").Action != ""
 	switch {
-	case len(channels) == 0:
+	case needs == people.NeedsCode && len(s.people.ProofChannels(p.User, p.Now)) == 0 && !hasPasskey &&
+		len(s.proofButtons(p, strings.TrimPrefix(f.Start, pages.PathMeConfirm))) == 0:
 		visit.Redirect(p.HTTP, pages.PathMe)
-	case !p.HTTP.IsPost() && s.people.Needs(p.User, p.Session, false, p.Now) != people.NeedsCode:
+	case !p.HTTP.IsPost() && needs != people.NeedsCode && !hasForm &&
+		(needs == people.NeedsNothing || !hasPasskey):
 		visit.Redirect(p.HTTP, next)
 	case !p.HTTP.IsPost():
-		show(fasthttp.StatusOK)
-	case !p.CheckForm(form):
+		show(fasthttp.StatusOK, resultProblems(p.Visit)...)
+	case !p.CheckForm(p.bound(f.Start)):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	case needs == people.NeedsPassword && p.Field("channel") == "":
+		err := s.people.ProveByPassword(p.Ctx, p.User, s.proof(p), p.Now)
+		switch {
+		case s.refuseProof(p, err, show):
+		case errors.Is(err, account.ErrNotFound):
+			visit.Redirect(p.HTTP, pages.PathLogin)
+		case err != nil:
+			s.WriteFailure(p.HTTP, "check a password", err)
+		default:
+			visit.Redirect(p.HTTP, next)
+		}
 	default:
 		channel := account.Channel(p.Field("channel"))
 		address := p.User.Email
@@ -195,8 +253,13 @@ func (s *service) refuseProof(p *person, err error,
 		show(status, problems...)
 	case errors.Is(err, people.ErrProofNeeded):
 		s.askProof(p)
+	case errors.Is(err, people.ErrFactorNeeded):
+		s.askFactor(p)
 	default:
 		return false
 	}
 	return true
 }
+
+// asksItself reports whether the page at a path asks for the password itself.
+func asksItself(path string) bool { return !strings.HasPrefix(path, pages.PathMePasskeys) }

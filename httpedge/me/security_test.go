@@ -165,14 +165,15 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 	b, _ := st.SignedIn(t, ada)
 	token := b.LetIn(c)
 	mallory, _ := st.SignedIn(t, "mallory@example.com")
+	mallory.LetIn(c)
 	away, _ := st.SignedIn(t, ada)
 	for _, form := range []struct {
 		path, page string
 		fields     url.Values
 	}{
-		{"/me", "/me", stacktest.Values("name", "Hacked")},
-		{"/me/apps", "/me", stacktest.Values("client_id", c.ID)},
-		{"/me/sessions", "/me", stacktest.Values("all", "true")},
+		{"/me/profile", "/me/profile", stacktest.Values("name", "Hacked")},
+		{"/me/apps", "/me/apps", stacktest.Values("client_id", c.ID)},
+		{"/me/sessions", "/me/sessions", stacktest.Values("all", "true")},
 		{"/me/password", "/me/password",
 			stacktest.Values("current_password", stacktest.Password, "new_password",
 				stacktest.NewPassword)},

@@ -2,12 +2,14 @@ package me
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
-	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -28,15 +30,42 @@ func (s *service) sessionsOf(p *person) ([]*account.Session, error) {
 	return all, err
 }
 
-// shownSessions returns sessions for display.
-func (p *person) shownSessions(all []*account.Session) []pages.Session {
+// maxSignIns limits the sign-ins among which those of the sessions are looked for.
+const maxSignIns = 2 * account.MaxSessions
+
+// shownSessions returns sessions for display. Where a person signed in is in the trail: sessions keep
+// no address.
+func (s *service) shownSessions(p *person, all []*account.Session) ([]pages.Session, error) {
+	events, err := s.audit.Events(p.Ctx, audit.Filter{UserID: p.User.ID, Since: p.User.Created,
+		Action: audit.SignIn, Newest: true, Limit: maxSignIns})
+	if err != nil {
+		return nil, err
+	}
+	from := map[string]string{}
+	for _, e := range events {
+		if id, ok := e.Data["session"].(string); ok && from[id] == "" {
+			from[id] = e.From
+		}
+	}
 	var shown []pages.Session
 	for _, session := range all {
-		shown = append(shown, pages.Session{ID: session.ID(), Device: texts.Device(session.Device),
-			Since: texts.Day(session.Created), Seen: texts.Ago(session.Seen, p.Now),
+		id := session.ID()
+		shown = append(shown, pages.Session{ID: id, Device: texts.Device(session.Device),
+			Since: texts.Moment(session.SignedIn), At: session.SignedIn.UTC().Format(time.RFC3339),
+			Near: s.placeOf(from[id]), Seen: texts.Ago(session.Seen, p.Now),
 			Current: session.Hash == p.Session.Hash})
 	}
-	return shown
+	return shown, nil
+}
+
+// placeOf returns the rough place of what the trail keeps of an address: that, a prefix or nothing.
+func (s *service) placeOf(from string) string {
+	prefix, err := netip.ParsePrefix(from)
+	addr := prefix.Addr()
+	if err != nil {
+		addr, _ = netip.ParseAddr(from)
+	}
+	return s.PlaceOf(addr)
 }
 
 // sessions shows all sessions, or ends one or all but this one.
@@ -45,7 +74,7 @@ func (s *service) sessions(p *person) {
 	case !p.HTTP.IsPost():
 		s.showSessions(p, fasthttp.StatusOK)
 	case !p.sentMe():
-		s.refuseSession(p, fasthttp.StatusForbidden, visit.TextStaleForm)
+		s.showSessions(p, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case p.Field("all") == "true":
 		s.endOtherSessions(p)
 	default:
@@ -61,21 +90,17 @@ func (s *service) showSessions(p *person, status int, problems ...pages.Problem)
 		return
 	}
 	from, to := p.span(len(all))
+	shown, err := s.shownSessions(p, all[from:to])
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read sign-ins", err)
+		return
+	}
 	s.WritePage(p.HTTP, status, pages.MeSessions{
 		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now),
-		Sessions: p.shownSessions(all[from:to]),
+		Sessions: shown,
 		From:     from, More: len(all) - to, Step: maxShown, Notice: p.notice(),
 		Problems: problems,
 	})
-}
-
-// refuseSession shows the page of the form again, with a problem.
-func (s *service) refuseSession(p *person, status int, text texts.Text) {
-	if _, all := p.listFrom(); all {
-		s.showSessions(p, status, pages.Problem{Text: text})
-		return
-	}
-	s.showMe(p, status, profileOf(p.User), pages.Problem{Text: text})
 }
 
 func (s *service) endOtherSessions(p *person) {
@@ -83,26 +108,23 @@ func (s *service) endOtherSessions(p *person) {
 		s.WriteFailure(p.HTTP, "end sessions", err)
 		return
 	}
-	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticeSessionsEnded))
+	visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeSessions, noticeSessionsEnded))
 }
 
 // endSession ends one session, and returns to the page of the form.
 func (s *service) endSession(p *person) {
-	back := pages.PathMe
-	if from, all := p.listFrom(); all {
-		back = pages.PathMeSessions + "?" + paramFrom + "=" + strconv.Itoa(from)
-	}
 	id := p.Field("session")
 	err := s.people.EndSession(p.Ctx, p.User.ID, id, p.Now)
 	switch {
 	case errors.Is(err, account.ErrNotFound):
-		s.refuseSession(p, fasthttp.StatusUnprocessableEntity, texts.Of("sessions.gone"))
+		s.showSessions(p, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: texts.Of("sessions.gone")})
 	case err != nil:
 		s.WriteFailure(p.HTTP, "end a session", err)
 	case id == p.Session.ID():
 		s.leave(p)
 	default:
-		visit.Redirect(p.HTTP, toNotice(p.Visit, back, noticeSessionEnded))
+		visit.Redirect(p.HTTP, p.WithNotice(p.listed(pages.PathMeSessions), noticeSessionEnded))
 	}
 }
 

@@ -78,7 +78,7 @@ var permissions = []struct {
 	{oauth.OpenID, "permission.openid"}, {oauth.ViewUser, "permission.view_user"},
 	{oauth.DetailUser, "permission.detail_user"}, {oauth.Profile, "permission.profile"},
 	{oauth.Email, "permission.email"}, {oauth.Phone, "permission.phone"},
-	{oauth.Address, "permission.address"}, {oauth.OfflineAccess, "permission.offline_access"},
+	{oauth.Address, "permission.address"}, {oauth.Groups, "permission.groups"}, {oauth.OfflineAccess, "permission.offline_access"},
 }
 
 // Permissions says what scopes let a client do, each after "will be able to", and which of them

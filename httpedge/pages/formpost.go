@@ -8,7 +8,7 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// submit is the script of FormPost, the only one of all pages.
+// submit is the script of FormPost.
 const submit = "document.forms[0].submit()"
 
 // SubmitSource is the source expression that lets the script of FormPost pass a

@@ -22,16 +22,16 @@ func TestAutocomplete(t *testing.T) {
 		{"register", "name", "name"}, {"register", "email", "username"},
 		{"register", "password", "new-password"},
 		{"phone", "phone_number", "tel"}, {"reset", "email", "username"},
-		{"verify_registration", "code", "one-time-code"}, {"verify_phone", "name", "name"},
+		{"verify_registration", "code", "one-time-code"}, {"verify_phone_name", "name", "name"},
 		{"verify_reset", "password", "new-password"},
 		{"me_password", "current_password", "current-password"},
 		{"me_password", "new_password", "new-password"},
 		{"me_email", "email", "email"}, {"me_email", "current_password", "current-password"},
 		{"me_phone_change", "phone_number", "tel"},
 		{"me_delete", "current_password", "current-password"},
-		{"me", "name", "name"}, {"me", "username", "nickname"}, {"me", "gender", "sex"},
-		{"me", "date_of_birth", "bday"},
-		{"me", "address", "street-address"}, {"me", "profile_picture", "photo"},
+		{"me_profile", "name", "name"}, {"me_profile", "username", "nickname"}, {"me_profile", "gender", "sex"},
+		{"me_profile", "date_of_birth", "bday"},
+		{"me_profile", "address", "street-address"}, {"me_profile", "profile_picture", "photo"},
 	} {
 		field := named(nodes(t, render(t, all[row.page])), row.field)
 		if field == nil || attr(field, "autocomplete") != row.want ||
@@ -55,14 +55,15 @@ func named(all []*html.Node, name string) *html.Node {
 func TestFormsHaveTokensAndNoSecrets(t *testing.T) {
 	for name, p := range all {
 		for _, n := range nodes(t, render(t, p)) {
-			if n.Data == "form" && attr(n, "action") != "" { // one without chooses the language
+			// One without an action chooses the language, and one that gets changes nothing.
+			if n.Data == "form" && attr(n, "action") != "" && has(n, "method") {
 				if token := formToken(n); token == nil || attr(token, "value") == "" ||
 					attr(n, "method") != "post" {
 					t.Errorf("%s: got a form to %q without post or an anti-forgery token", name,
 						attr(n, "action"))
 				}
 			}
-			if (attr(n, "type") == "password" || attr(n, "name") == "code") && has(n, "value") {
+			if (attr(n, "type") == "password" || attr(n, "name") == "code" && name != "verify_phone_again" && name != "verify_phone_name") && has(n, "value") {
 				t.Errorf("%s: got a value in %s, want none to come back", name, attr(n, "name"))
 			}
 			if index := attr(n, "tabindex"); index != "" && index != "-1" {
@@ -72,33 +73,45 @@ func TestFormsHaveTokensAndNoSecrets(t *testing.T) {
 	}
 }
 
+// formToken returns the field with the anti-forgery token. A sealed challenge is one as well.
 func formToken(form *html.Node) *html.Node {
 	for n := range form.Descendants() {
-		if attr(n, "name") == "form_token" && attr(n, "type") == "hidden" {
+		if name := attr(n, "name"); (name == "form_token" || name == "challenge") && attr(n, "type") == "hidden" {
 			return n
 		}
 	}
 	return nil
 }
 
-// TestProblemsComeFirst wants the summary before every field, focused, and said in the title.
-func TestProblemsComeFirst(t *testing.T) {
+// TestProblemsHaveTheFocus wants a problem of the whole form first and focused, else the first wrong
+// field, and each problem once.
+func TestProblemsHaveTheFocus(t *testing.T) {
 	for name, p := range all {
 		if !strings.HasSuffix(name, "_again") {
 			continue
 		}
 		elements := nodes(t, render(t, p))
-		summary := slices.IndexFunc(elements, func(n *html.Node) bool {
-			return attr(n, "class") == "summary"
+		find := func(is func(*html.Node) bool) int { return slices.IndexFunc(elements, is) }
+		first := find(func(n *html.Node) bool {
+			return attr(n, "class") == "summary" || attr(n, "aria-invalid") == "true"
 		})
-		field := slices.IndexFunc(elements, func(n *html.Node) bool {
-			return (n.Data == "input" || n.Data == "button") && attr(n, "type") != "hidden"
-		})
+		if summary := find(func(n *html.Node) bool { return attr(n, "class") == "summary" }); summary >= 0 {
+			first = summary
+		}
 		focused := slices.DeleteFunc(slices.Clone(elements), func(n *html.Node) bool {
 			return !has(n, "autofocus")
 		})
-		if summary < 0 || field < summary || len(focused) != 1 || focused[0] != elements[summary] {
-			t.Errorf("%s: got the summary at %d, the first field at %d, %d focused, want the summary first and focused alone", name, summary, field, len(focused))
+		if first < 0 || len(focused) != 1 || focused[0] != elements[first] {
+			t.Errorf("%s: got %d focused, want the first problem alone", name, len(focused))
+		}
+		seen := map[string]bool{}
+		for _, n := range elements {
+			if attr(n, "class") == "wrong" {
+				if seen[attr(n, "id")] {
+					t.Errorf("%s: got the problem %s more than once", name, attr(n, "id"))
+				}
+				seen[attr(n, "id")] = true
+			}
 		}
 		title := slices.IndexFunc(elements, func(n *html.Node) bool { return n.Data == "title" })
 		if text := elements[title].FirstChild.Data; !strings.HasPrefix(text, "Error: ") {
@@ -146,6 +159,10 @@ func TestStyleSheetFollowsPreferences(t *testing.T) {
 	if motion := regexp.MustCompile(
 		`transition|animation|scroll-behavior|@keyframes`).FindString(style); motion != "" {
 		t.Errorf("got %s in the style sheet, want nothing that moves", motion)
+	}
+	if physical := regexp.MustCompile(`(left|right)\b`).FindString(style); physical != "" {
+		t.Errorf("got %s in the style sheet, want logical properties, which mirror pages from right to left",
+			physical)
 	}
 	if foreign := regexp.MustCompile(`url\(|@import|@font-face|https?:`).FindString(
 		style); foreign != "" {

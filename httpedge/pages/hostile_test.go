@@ -18,8 +18,8 @@ import (
 var kinds = []page{
 	pages.Login{}, pages.Register{}, pages.Phone{}, pages.Reset{}, pages.Accounts{},
 	pages.Consent{}, pages.Logout{}, pages.EndSession{}, pages.Me{}, pages.MeApps{}, pages.MeSessions{}, pages.MePassword{},
-	pages.MeConfirm{}, pages.Link{}, pages.MeAddress{Channel: "email"}, pages.MeAddress{Channel: "phone"}, pages.MeDelete{},
-	pages.Message{},
+	pages.MeConfirm{}, pages.MeConnections{}, pages.Connect{}, pages.Link{}, pages.MeAddress{Channel: "email"}, pages.MeAddress{Channel: "phone"}, pages.MeDelete{},
+	pages.Message{}, pages.PasskeyOffer{}, pages.MePasskeys{}, pages.MePasskeyAdd{},
 	pages.Verify{Kind: pages.VerifyRegistration}, pages.Verify{Kind: pages.VerifyPhone},
 	pages.Verify{Kind: pages.VerifyReset},
 	pages.Verify{Kind: pages.VerifyEmailChange}, pages.Verify{Kind: pages.VerifyPhoneChange},

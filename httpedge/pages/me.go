@@ -1,61 +1,63 @@
 package pages
 
-import (
-	"slices"
+import "gatehouse/actors/texts"
 
-	"gatehouse/actors/texts"
-)
+// menuItem is a link in the menu of the account's pages.
+type menuItem struct {
+	Path string
+	Key  string // of its text
+}
 
-// Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms
-// go to /me (the profile's documented field names), /me/apps (field client_id) and /me/sessions
-// (field session, or all=true), all with FormToken; its links to /me/apps, /me/sessions, /me/history,
-// /me/password, /me/email, /me/phone, /me/phone/sign-in and /me/delete.
+// menu leads to the pages of an account.
+var menu = []menuItem{{PathMe, "menu.overview"}, {PathMeProfile, "menu.profile"},
+	{PathMeApps, "menu.apps"}, {PathMeSessions, "menu.sessions"}, {PathMeHistory, "menu.history"},
+	{PathMeData, "menu.data"}, {PathMeDelete, "menu.delete"}}
+
+// Me is the overview of one's own account: how the person signs in, and the last sign-ins. It has no
+// form; its links lead to /me/password, /me/email, /me/phone and /me/phone/sign-in.
 type Me struct {
-	Account         Account
-	FormToken       string
-	Fields          Profile // as it was entered, or as it is
-	Email           string  // verified; "" = none
-	Phone           string  // verified, E.164; "" = none
-	EmailOffered    bool    // the email address can be changed
-	PhoneOffered    bool    // the phone number can be changed
-	HasPassword     bool    // the account has one, which can be changed
-	PhoneSignIn     bool    // a code to the phone can replace the password
-	PhoneChoice     bool    // the person can choose that
-	Connections     []Connection
-	MoreConnections int // that are not among Connections
-	Sessions        []Session
-	MoreSessions    int        // that are not among Sessions
-	Accounts        string     // path of the chooser; "" = not shown
-	Logout          string     // path; "" = not shown
-	Notice          texts.Text // something that has gone well; nil = nothing
-	Problems        Problems
+	Account      Account
+	Email        string // verified; "" = none
+	Phone        string // verified, E.164; "" = none
+	EmailOffered bool   // the email address can be changed
+	PhoneOffered bool   // the phone number can be changed
+	HasPassword  bool   // the account has one, which can be changed
+	HasPasskeys  bool   // the service has passkeys
+	Passkeys     int    // that the account has
+	PhoneSignIn  bool   // a code to the phone can replace the password
+	PhoneChoice  bool   // the person can choose that
+	Factor       bool   // the account has a second factor
+	Providers    int    // connections to other providers
+	// ProvidersShown says that the page of connections to other providers is there.
+	ProvidersShown bool
+	Sessions       []Session
+	AllSessions    int        // shown or not
+	Accounts       string     // path of the chooser; "" = not shown
+	Logout         string     // path; "" = not shown
+	Notice         texts.Text // something that has gone well; nil = nothing
 }
 
-// Render returns the page. The first of Connections and Sessions are shown, of each as many as have
-// room, but one session always.
-func (p Me) Render(v *View) ([]byte, error) {
-	return fit(max(len(p.Connections), len(p.Sessions)), func(rows int) ([]byte, error) {
-		fewer := p
-		fewer.Connections, fewer.Sessions = p.Connections[:min(rows, len(p.Connections))],
-			p.Sessions[:min(max(rows, 1), len(p.Sessions))]
-		fewer.MoreConnections += len(p.Connections) - len(fewer.Connections)
-		fewer.MoreSessions += len(p.Sessions) - len(fewer.Sessions)
-		return v.render(me, fewer)
-	})
+// Render returns the page.
+func (p Me) Render(v *View) ([]byte, error) { return v.render(me, p) }
+
+// MeProfile is the page of one's own profile. Its form goes to /me/profile with FormToken, under the
+// profile's documented field names.
+type MeProfile struct {
+	Account   Account
+	FormToken string
+	Fields    Profile    // as it was entered, or as it is
+	Notice    texts.Text // something that has gone well; nil = nothing
+	Problems  Problems
 }
 
-// AllConnections returns how many there are, shown or not.
-func (p Me) AllConnections() int { return len(p.Connections) + p.MoreConnections }
+// Render returns the page.
+func (p MeProfile) Render(v *View) ([]byte, error) { return v.render(meProfile, p) }
 
-// AllSessions returns how many there are, shown or not.
-func (p Me) AllSessions() int { return len(p.Sessions) + p.MoreSessions }
+// MeData is the page from which a person downloads what is kept about the account.
+type MeData struct{ Account Account }
 
-// Others reports whether a session besides this browser's can be ended.
-func (p Me) Others() bool {
-	return p.MoreSessions > 0 || slices.ContainsFunc(p.Sessions, func(s Session) bool {
-		return !s.Current
-	})
-}
+// Render returns the page.
+func (p MeData) Render(v *View) ([]byte, error) { return v.render(meData, p) }
 
 // Profile is what a person may change without a code, under the documented field names.
 type Profile struct {
@@ -82,11 +84,41 @@ type Connection struct {
 // Site returns where URI leads, or nil.
 func (c Connection) Site() *Site { return siteOf(c.URI) }
 
+// MeConnections is the page of the connections to other providers. Its fields are remove, the ID of
+// one, or current_password.
+type MeConnections struct {
+	Account       Account
+	Connections   []ProviderConnection
+	Providers     []Provider // that can be connected
+	Proved        bool       // the person has proved who they are: only then anything can be changed
+	NeedsPassword bool       // the page asks for the password, else Confirm does
+	Confirm       string     // path and query
+	Action        string
+	FormToken     string
+	Notice        texts.Text
+	Problems      Problems
+}
+
+// Render returns the page.
+func (p MeConnections) Render(v *View) ([]byte, error) { return v.render(meConnections, p) }
+
+// ProviderConnection is an account at another provider that signs in.
+type ProviderConnection struct {
+	ID       string
+	Provider string // its name
+	Name     string // of the account there
+	Offered  bool   // people can sign in with the provider
+	Added    texts.Text
+	Used     texts.Text
+}
+
 // Session is a browser in which a person is signed in.
 type Session struct {
 	ID      string     // value of the field session
 	Device  texts.Text // browser and system in a few words
-	Since   texts.Text // a day, such as "3 May 2026"
+	Since   texts.Text // when the person signed in, such as "3 May 2026, 12:04 UTC"
+	At      string     // the same by RFC 3339
+	Near    string     // where that was, such as "London, United Kingdom"; "" = unknown
 	Seen    texts.Text // when it was last used, such as "a day ago"
 	Current bool       // it is this browser's
 }
@@ -158,10 +190,16 @@ func (p MeDelete) Render(v *View) ([]byte, error) { return v.render(meDelete, p)
 type MeConfirm struct {
 	Account   Account
 	Choices   []Choice
+	Password  bool       // the page asks for the password, in the field current_password
+	Passkey   Passkey    // zero = not offered
+	Providers []Provider // with which a sign-in proves it instead
 	Action    string
 	FormToken string
 	Problems  Problems
 }
+
+// Scripted implements the rule of Passkey.
+func (p MeConfirm) Scripted() bool { return p.Passkey.Scripted() }
 
 // Choice is a channel that a code can be sent to.
 type Choice struct {

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"slices"
 	"strconv"
 
 	"gatehouse/actors/texts"
@@ -49,7 +50,8 @@ func (p MeApps) Render(v *View) ([]byte, error) {
 func (p MeApps) Span() Span { return Span{PathMeApps, p.From, len(p.Connections), p.More, p.Step} }
 
 // MeSessions is the page of all sessions, some at a time. Its form goes to /me/sessions with
-// FormToken and field session, and the parameter from as in MeApps.
+// FormToken and field session, or all=true for all but this browser's, and the parameter from as in
+// MeApps.
 type MeSessions struct {
 	Account   Account
 	FormToken string
@@ -68,6 +70,13 @@ func (p MeSessions) Render(v *View) ([]byte, error) {
 		fewer.Sessions = p.Sessions[:min(max(rows, 1), len(p.Sessions))]
 		fewer.More += len(p.Sessions) - len(fewer.Sessions)
 		return v.render(meSessions, fewer)
+	})
+}
+
+// Others reports whether a session besides this browser's can be ended.
+func (p MeSessions) Others() bool {
+	return p.Span().Paged() || slices.ContainsFunc(p.Sessions, func(s Session) bool {
+		return !s.Current
 	})
 }
 

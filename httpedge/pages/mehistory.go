@@ -21,8 +21,10 @@ type HistoryEvent struct {
 	Time   texts.Text // such as "3 May 2026, 12:04 UTC"
 	At     string     // the same by RFC 3339
 	Text   texts.Text
-	Count  int    // how often it happened, at least 1
-	Place  string // an address or a prefix; "" = unknown
+	Count  int        // how often it happened, at least 1
+	Device texts.Text // browser and system in a few words; nil = unknown
+	Near   string     // such as "London, United Kingdom"; "" = unknown
+	Place  string     // an address or a prefix; "" = unknown
 }
 
 // Render returns the page.

@@ -1,5 +1,5 @@
-// Package pages renders what a person sees in the browser: complete HTML that needs no scripts, with
-// one style sheet inside and nothing loaded from elsewhere. Whatever comes from outside is escaped
+// Package pages renders what a person sees in the browser: complete HTML that needs no scripts, but
+// for passkeys, with one style sheet inside and nothing loaded from elsewhere. Whatever comes from outside is escaped
 // where it stands.
 package pages
 
@@ -12,7 +12,7 @@ import (
 	"gatehouse/actors/texts"
 )
 
-//go:embed *.html style.css
+//go:embed *.html style.css passkey.js
 var files embed.FS
 
 var (
@@ -20,6 +20,8 @@ var (
 	register      = parse("register.html")
 	phone         = parse("phone.html")
 	reset         = parse("reset.html")
+	connect       = parse("connect.html")
+	meConnections = parse("meconnections.html")
 	verify        = parse("verify.html")
 	accounts      = parse("accounts.html")
 	consent       = parse("consent.html")
@@ -28,6 +30,8 @@ var (
 	deviceCode    = parse("devicecode.html")
 	device        = parse("device.html")
 	me            = parse("me.html")
+	meProfile     = parse("meprofile.html")
+	meData        = parse("medata.html")
 	mePassword    = parse("mepassword.html")
 	mePhoneSignIn = parse("mephonesignin.html")
 	meAddress     = parse("meaddress.html")
@@ -36,14 +40,29 @@ var (
 	meSessions    = parse("mesessions.html")
 	meDelete      = parse("medelete.html")
 	meConfirm     = parse("meconfirm.html")
+	home          = parse("home.html")
+	passkeyOffer  = parse("passkeyoffer.html")
+	mePasskeys    = parse("mepasskeys.html")
+	mePasskeyAdd  = parse("mepasskeyadd.html")
+	meFactors     = parse("mefactors.html")
+	meApp         = parse("meapp.html")
+	meRecovery    = parse("merecovery.html")
+	meRemove      = parse("meremove.html")
+	factor        = parse("factor.html")
 	link          = parse("link.html")
+	invitation    = parse("invitation.html")
 	message       = parse("message.html")
 	formPost      = parse("formpost.html")
+
+	consoleApps     = parse("consoleapps.html", "console.html")
+	consolePeople   = parse("consolepeople.html", "console.html")
+	consoleActivity = parse("consoleactivity.html", "console.html")
 )
 
-func parse(name string) *template.Template {
+// parse returns the template of a page, which uses those of the layout and of others.
+func parse(name string, others ...string) *template.Template {
 	return template.Must(template.New(name).Funcs((&View{face: &face{}}).functions()).
-		ParseFS(files, "layout.html", name))
+		ParseFS(files, append([]string{"layout.html", name}, others...)...))
 }
 
 // Problem is something that a person has to correct.
@@ -66,6 +85,17 @@ func (p Problems) At(field string) *Problem {
 	return nil
 }
 
+// General returns the problem with the form as a whole, if there is one. Others stand beside their
+// fields.
+func (p Problems) General() Problems {
+	for i := range p {
+		if p[i].Field == "" {
+			return p[i : i+1]
+		}
+	}
+	return nil
+}
+
 // Mark returns the attributes that tie a field's input to what is said about it: to its hints,
 // elements of the page, and, if it is wrong, to its problem. Names are the templates' own, never
 // from outside.
@@ -74,6 +104,9 @@ func (p Problems) Mark(field string, hints ...string) template.HTMLAttr {
 	if p.At(field) != nil {
 		hints = append(hints, field+"-wrong")
 		invalid = ` aria-invalid="true"`
+		if p[0].Field == field && p.General() == nil { // the first one to mend has the focus
+			invalid += " autofocus"
+		}
 	}
 	if len(hints) == 0 {
 		return ""

@@ -4,6 +4,7 @@ import "gatehouse/actors/people"
 
 // Paths of the pages, and of where browsers begin (interface document, section 4).
 const (
+	PathHome      = "/"
 	PathAuthorize = "/oauth/authorize"
 	PathLogin     = "/login"
 	PathAccounts  = "/accounts"
@@ -23,6 +24,18 @@ const (
 	PathLoginCode      = "/login/code"
 	PathLoginVerify    = "/login/verify"
 	PathLoginResend    = "/login/resend"
+	PathLoginPasskey   = "/login/passkey"
+	PathPasskeyOffer   = "/login/passkey/offer"
+	PathLoginFactor    = "/login/factor" // the second step of a sign-in
+	PathFactorCode     = "/login/factor/code"
+	PathFactorVerify   = "/login/factor/verify"
+	PathFactorResend   = "/login/factor/resend"
+	PathStepUp         = "/login/step-up"         // the second factor in a session
+	PathWith           = people.PathWith + "{id}" // of sign-ins with other providers
+	PathWithCallback   = PathWith + people.PathCallback
+	PathConnect        = "/register/connect" // asks for the address of a person who comes from one
+	PathConnectVerify  = "/register/connect/verify"
+	PathConnectResend  = "/register/connect/resend"
 	PathReset          = "/reset"
 	PathResetVerify    = "/reset/verify"
 	PathResetResend    = "/reset/resend"
@@ -31,12 +44,15 @@ const (
 	PathResetConfirmResend = "/reset/confirm/resend"
 
 	PathLink = people.PathLink // of notices
+	// PathInvitation is where the links of invitations lead.
+	PathInvitation = people.PathInvitation
 
 	PathLogo           = "/service/logo"
 	PathIcon           = "/service/icon" // in tabs of browsers
 	PathChangePassword = "/.well-known/change-password"
 
 	PathMe            = "/me"
+	PathMeProfile     = "/me/profile"
 	PathMeApps        = "/me/apps"
 	PathMeSessions    = "/me/sessions"
 	PathMePassword    = "/me/password"
@@ -47,12 +63,32 @@ const (
 	PathMePhoneVerify = "/me/phone/verify"
 	PathMePhoneResend = "/me/phone/resend"
 	PathMePhoneSignIn = "/me/phone/sign-in"
+	PathMePasskeys    = "/me/passkeys"
+	PathMePasskeyAdd  = "/me/passkeys/add"
+	PathMeConnections = "/me/connections"      // to other providers
+	PathMeConnect     = "/me/connections/{id}" // begins to connect one
 	PathMeHistory     = "/me/history"
-	PathMeData        = "/me/data" // the person's own data as a file
+	PathMeData        = "/me/data"
+	PathMeDataFile    = "/me/data/account.json" // the person's own data
 
 	PathMeConfirm       = "/me/confirm" // sends the code that a change of credentials needs
 	PathMeConfirmVerify = "/me/confirm/verify"
 	PathMeConfirmResend = "/me/confirm/resend"
+	// PathMeConfirmPasskey proves by a passkey in place of a code.
+	PathMeConfirmPasskey = "/me/confirm/passkey"
+
+	PathMeConfirmFactor = "/me/confirm/factor" // the second factor that such a change needs
+
+	PathMeFactors     = "/me/factors"
+	PathMeApp         = "/me/factors/app"       // sets up an authenticator app
+	PathMeRecovery    = "/me/factors/codes"     // new recovery codes
+	PathMeRemove      = "/me/factors/remove"    // removes the app
+	PathMeConfirmWith = "/me/confirm/with/{id}" // a sign-in with a provider instead
+
+	PathConsole         = "/console"
+	PathConsoleApps     = "/console/apps"
+	PathConsolePeople   = "/console/people"
+	PathConsoleActivity = "/console/activity"
 
 	PathMeDelete  = "/me/delete"
 	PathMeDeleted = "/me/deleted"

@@ -6,17 +6,26 @@ import "gatehouse/actors/texts"
 // owner of the account to request a code instead.
 type Login struct {
 	Client    string     // name of the client that asked for it; "" = none did
+	Device    bool       // a device is connected next
+	SignedIn  []Account  // the account that the browser is signed in to; nil = none
+	Stay      string     // path and query to go on with that
 	Action    string     // path and query that the form is sent to
 	FormToken string     // anti-forgery token
 	Email     string     // as it was entered
+	Providers []Provider // with which people sign in instead
+	Waits     Waits      // the person signs in so that a connection is made; zero = not so
 	Register  string     // path and query of the page to register by email; "" = not offered
 	Phone     string     // path and query of the page to sign in by phone number; "" = not offered
 	Reset     string     // path and query of the page for a forgotten password; "" = not offered
 	CodePath  string     // path and query that the form to request a code is sent to; "" = not needed
 	CodeToken string     // its anti-forgery token
+	Passkey   Passkey    // its button and autofill; zero = not offered
 	Notice    texts.Text // something that has gone well; nil = nothing
 	Problems  Problems
 }
+
+// Scripted implements the rule of Passkey.
+func (p Login) Scripted() bool { return p.Passkey.Scripted() }
 
 // Render returns the page.
 func (p Login) Render(v *View) ([]byte, error) { return v.render(login, p) }
@@ -31,11 +40,25 @@ type Register struct {
 	Email     string // as it was entered
 	Login     string // path and query of the page to sign in
 	Phone     string // path and query of the page to register by phone number; "" = not offered
+	Providers []Provider
 	Problems  Problems
 }
 
 // Render returns the page.
 func (p Register) Render(v *View) ([]byte, error) { return v.render(register, p) }
+
+// Invitation is the page of an invitation. Its fields are name and password.
+type Invitation struct {
+	Email     string
+	Name      string // as it was entered, or as the invitation has it
+	Token     string // of the link
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Invitation) Render(v *View) ([]byte, error) { return v.render(invitation, p) }
 
 // Phone is the page that asks for a phone number, to sign in or to register. Its field is
 // phone_number.
@@ -81,15 +104,18 @@ const (
 	VerifyPhoneProof  // the same, sent to the phone number
 )
 
-// Verify is the page that asks for the code that was sent to an address. Its fields are code, name
-// (VerifyPhone) and password (VerifyReset).
+// Verify is the page that asks for the code that was sent to an address. Its fields are code, password
+// (VerifyReset), and name after the right code of a new number (VerifyPhone).
 type Verify struct {
-	Kind        VerifyKind
-	Client      string
-	Action      string
-	FormToken   string
-	Address     string     // where the code was sent
-	Name        string     // as it was entered
+	Kind      VerifyKind
+	Client    string
+	Action    string
+	FormToken string
+	Address   string // where the code was sent
+	Name      string // as it was entered
+	// Entered is the right code of a new phone number: the page asks for the name then.
+	Entered     string
+	Long        bool       // a long code was sent
 	Resend      string     // path and query that the form for a new code is sent to
 	ResendToken string     // its anti-forgery token
 	Wait        int        // seconds until a new code may be sent; 0 = now
@@ -111,7 +137,7 @@ func (p Verify) ToPhone() bool {
 func (p Verify) Proves() bool { return p.Kind == VerifyEmailProof || p.Kind == VerifyPhoneProof }
 
 // AsksName reports whether the page has the field name.
-func (p Verify) AsksName() bool { return p.Kind == VerifyPhone }
+func (p Verify) AsksName() bool { return p.Entered != "" }
 
 // AsksPassword reports whether the page has the field password.
 func (p Verify) AsksPassword() bool { return p.Kind == VerifyReset }
@@ -123,3 +149,52 @@ func (p Verify) Changes() bool {
 
 // WaitText returns Wait in words.
 func (p Verify) WaitText() texts.Text { return texts.Wait(p.Wait) }
+
+// Factor is the page that asks for a second factor. Its fields are code, of the authenticator app or a
+// recovery code, and trust, which is true. With CodePath, it asks for a code to a channel of the
+// account first: its field is channel.
+type Factor struct {
+	Client      string
+	Address     string // of the account
+	Action      string
+	FormToken   string
+	OffersTrust bool     // the page has the field trust
+	StepsUp     bool     // the person is signed in
+	CodePath    string   // path and query that the form to request a code is sent to; "" = not needed
+	CodeToken   string   // its anti-forgery token
+	Channels    []string // to which a code can be sent: "email" or "sms"
+	Back        string   // path and query of the page to sign in; "" = not shown
+	Problems    Problems
+}
+
+// Render returns the page.
+func (p Factor) Render(v *View) ([]byte, error) { return v.render(factor, p) }
+
+// Provider is a button that begins a sign-in with another provider.
+type Provider struct {
+	Name string
+	Icon string // one of oauth.ProviderIcons; "" = none
+	Path string // path and query
+	Away bool   // it did not respond the last time
+}
+
+// Waits is a connection to a provider that is made when the person has signed in.
+type Waits struct {
+	Provider string // its name
+	Address  string // of the account
+}
+
+// Connect is the page that asks a person who comes from a provider for an email address. Its field is
+// email.
+type Connect struct {
+	Client    string
+	Provider  string // its name
+	Action    string
+	FormToken string
+	Email     string // as it was entered, or as the provider says it
+	Login     string // path and query of the page to sign in
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Connect) Render(v *View) ([]byte, error) { return v.render(connect, p) }

@@ -7,62 +7,33 @@ import (
 
 	"golang.org/x/net/html"
 
-	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 )
 
 const most = 20 << 10 // bytes of a page
 
-// crowded is an account with as much as its page is ever given, and a text about its owner.
-func crowded(bio string) pages.Me {
-	me := rosaMe
-	me.FormToken = strings.Repeat("t", 75)
-	me.Fields.Bio = bio
-	me.Connections, me.MoreConnections, me.MoreSessions = apps(12), 988, 30
-	for i := range me.Connections {
-		me.Connections[i].Permissions = []texts.Text{basic.Text, full.Text}
-	}
-	for i := range 9 {
-		me.Sessions = append(me.Sessions,
-			pages.Session{ID: fmt.Sprintf("%043d", i), Device: texts.Device("Chrome on Android"),
-				Since: december12, Seen: april20})
-	}
-	return me
+// crowded is a profile with a text about its owner.
+func crowded(bio string) pages.MeProfile {
+	p := rosaProfile
+	p.FormToken = strings.Repeat("t", 75)
+	p.Fields.Bio = bio
+	return p
 }
 
-// TestAccountPageSize fills the text about a person with 2,000 characters, the most there can be.
-// What is written in any language has room, and so has what HTML escapes, but for the ampersand:
-// 2,000 of those are 10,000 bytes and the page has almost 22 KiB. Four-byte characters in the
-// address as well are too much, too; and what was entered and is far too long is shown again whole,
-// because nobody wants to lose it. Such a page has no app and one session, and leads to all of
-// them.
-func TestAccountPageSize(t *testing.T) {
+// TestProfilePageSize fills the text about a person with 2,000 characters, the most there can be.
+// What is written in any language has room, and so has what HTML escapes. What was entered and is far
+// too long is shown again whole, because nobody wants to lose it.
+func TestProfilePageSize(t *testing.T) {
 	for _, unit := range []string{"It's \"me\", 1+1=2. ", "\"", "'", "+", ">", "<", "\n", "a & b ",
-		"ü", "漢", "😀"} {
+		"ü", "漢", "😀", "&"} {
 		bio := string([]rune(strings.Repeat(unit, 2000))[:2000])
 		got := render(t, crowded(bio))
-		if len(got) >= most {
+		if len(got) >= most+1<<10 || unit != "&" && len(got) >= most {
 			t.Errorf("%q: got %d bytes, want less than 20 KiB", unit, len(got))
 		}
 		if text := areaText(t, got, "bio"); text != bio {
 			t.Errorf("%q: got another text in the field: %.40q", unit, text)
 		}
-		if !strings.Contains(string(got), `<a href="/me/apps">Show all apps (1000)</a>`) {
-			t.Errorf("%q: got no way to all apps", unit)
-		}
-		shown := strings.Count(string(got), `name="session"`)
-		if shown == 0 ||
-			!strings.Contains(string(got), `<a href="/me/sessions">Show all sessions (42)</a>`) {
-			t.Errorf("%q: got %d sessions and no way to all", unit, shown)
-		}
-		if !strings.Contains(string(got), "End all other sessions") {
-			t.Errorf("%q: got no way to end the other sessions", unit)
-		}
-	}
-	if got := render(t, crowded(strings.Repeat("&", 2000))); len(got) >= 22<<10 ||
-		strings.Count(string(got), `name="session"`) != 1 {
-		t.Errorf("got %d bytes and %d sessions, want less than 22 KiB and one", len(got),
-			strings.Count(string(got), `name="session"`))
 	}
 }
 
@@ -114,7 +85,7 @@ func TestAllAppsArePaged(t *testing.T) {
 			case attr(n, "rel") == "prev" &&
 				attr(n, "href") != fmt.Sprintf("/me/apps?from=%d", max(0, before-step)):
 				t.Errorf("from %d: got %s before it", before, attr(n, "href"))
-			case n.Data == "form" && attr(n, "action") != fmt.Sprintf("/me/apps?from=%d", before):
+			case n.Data == "form" && has(n, "action") && attr(n, "action") != fmt.Sprintf("/me/apps?from=%d", before):
 				t.Errorf("from %d: got a form to %s, want it back here", before, attr(n, "action"))
 			}
 		}
@@ -132,7 +103,7 @@ func TestAllAppsArePaged(t *testing.T) {
 // TestTextareaKeepsLeadingNewline shows a line break at the beginning, which HTML drops
 // where it is the first.
 func TestTextareaKeepsLeadingNewline(t *testing.T) {
-	me := rosaMe
+	me := rosaProfile
 	me.Fields.Bio, me.Fields.Address = "\n\nlate", "&lt;b&gt; &amp &#60; </textarea>"
 	for name, want := range map[string]string{"bio": me.Fields.Bio, "address": me.Fields.Address} {
 		if got := areaText(t, render(t, me), name); got != want {

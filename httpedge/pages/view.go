@@ -65,6 +65,9 @@ func (v *View) Language() *texts.Language { return v.language }
 // Content-Security-Policy.
 func (v *View) StyleSource() string { return v.hash }
 
+// ServiceName returns what people call the service.
+func (v *View) ServiceName() string { return v.brand.Name }
+
 // Logo returns the logo; nil = there is none.
 func (v *View) Logo() *brand.Image { return v.brand.Logo }
 
@@ -95,6 +98,7 @@ func (v *View) functions() template.FuncMap {
 		"icon":     func() string { return pathOf(PathIcon, v.icon) },
 		"language": func() *texts.Language { return v.language },
 		"others":   func() []*texts.Language { return v.others },
+		"menu":     func() []menuItem { return menu },
 		// t writes a text, or that of a key with the names and values of its slots in turn.
 		"t": func(text any, slots ...any) template.HTML {
 			return v.language.HTML(textOf(text, slots), "")
@@ -105,9 +109,15 @@ func (v *View) functions() template.FuncMap {
 		"linked": func(key, path string) template.HTML {
 			return v.language.HTML(texts.Of(key), path)
 		},
-		"site":    v.site,
-		"example": func(text string) template.HTML { return `<span class="nw" dir="ltr">` + escaped(text) + `</span>` },
-		"code":    func(text string) template.HTML { return `<code>` + escaped(text) + `</code>` },
+		"site": v.site,
+		// time is shown in the zone of the person by Script, and as written without it.
+		"time": func(at string, t texts.Text) template.HTML {
+			return `<time datetime="` + escaped(at) + `">` + v.language.HTML(t, "") + `</time>`
+		},
+		"script":       func() template.JS { return template.JS(script) },
+		"example":      func(text string) template.HTML { return `<span class="nw" dir="ltr">` + escaped(text) + `</span>` },
+		"code":         func(text string) template.HTML { return `<code>` + escaped(text) + `</code>` },
+		"providerIcon": func(name string) template.HTML { return providerIcons[name] },
 	}
 }
 

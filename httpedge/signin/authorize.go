@@ -24,10 +24,11 @@ const maxPending = 12 << 10
 // pendingParameters are the parameters of an authorization request, except the one that skips the
 // account chooser.
 var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state",
-	"prompt", "code_challenge", "code_challenge_method", "resource", "ui_locales"}
+	"prompt", "code_challenge", "code_challenge_method", "resource", "ui_locales", "acr_values",
+	"max_age"}
 
 // openIDParameters are further ones of a request with the scope openid.
-var openIDParameters = []string{"response_mode", "nonce", "max_age", "login_hint", "id_token_hint"}
+var openIDParameters = []string{"response_mode", "nonce", "login_hint", "id_token_hint"}
 
 // flow returns a handler of a page that may belong to an authorization request. It refuses forms
 // that other sites send.
@@ -257,12 +258,27 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 			return
 		}
 	}
+	if browser.SignedIn {
+		browser.TwoFactors = current.Session.HasTwoFactors()
+		browser.HasFactor = current.User.HasSecondFactor()
+		browser.MustEnrol = s.people.MustEnrol(current.User, current.Session,
+			v.Pending.Client.Options.RequireSecondFactor)
+	}
 	step, fault := oauth.NextStep(v.Pending.Request, v.Pending.Client, browser)
+	if (step == oauth.StepConsent || step == oauth.StepIssue) &&
+		!current.User.Groups.MayUse(v.Pending.Client.Options.RequireGroups) {
+		s.refuseOutsider(v, current)
+		return
+	}
 	switch step {
 	case oauth.StepLogin:
 		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
 	case oauth.StepChooseAccount:
 		visit.Redirect(v.HTTP, v.Path(pages.PathAccounts))
+	case oauth.StepEnrol:
+		s.goToEnrol(v, current)
+	case oauth.StepFactor:
+		visit.Redirect(v.HTTP, v.PathChosen(pages.PathStepUp, current.User.ID))
 	case oauth.StepConsent:
 		visit.Redirect(v.HTTP, v.PathChosen(pages.PathConsent, current.User.ID))
 	case oauth.StepIssue:
@@ -273,6 +289,31 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 	default:
 		s.Refuse(v, fault)
 	}
+}
+
+// paramBack has the browser go back to a client that the person may not use.
+const paramBack = "back"
+
+// refuseOutsider tells a person who is in none of the groups that the client is for, and then the
+// client.
+func (s *service) refuseOutsider(v *visit.Visit, who visit.Visitor) {
+	if v.Pending.Request.Prompt.Contains(oauth.PromptNone) || v.HTTP.QueryArgs().Has(paramBack) {
+		s.Refuse(v, &oauth.Error{Code: oauth.AccessDenied,
+			Description: "The user may not use this client.",
+			Hint:        "The operator of the service decides who may."})
+		return
+	}
+	m := noAccess("message.no_access_text", v.ClientName(), who)
+	m.Link = v.PathChosen(pages.PathAuthorize, who.User.ID) + "&" + paramBack + "=1"
+	m.LinkText = texts.Of("message.back_to_app")
+	s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, m)
+}
+
+// noAccess returns the page for a person who may not use a client.
+func noAccess(text, client string, who visit.Visitor) pages.Message {
+	return pages.Message{Title: texts.Of("message.no_access", "client", client),
+		Text:   texts.Of(text, "client", client, "account", who.Account().Address),
+		Advice: texts.Of("message.no_access_advice", "client", client)}
 }
 
 // browserOf returns the state of the browser for oauth.NextStep, and the account that continues:
@@ -410,6 +451,7 @@ func (s *service) newCode(v *visit.Visit, who visit.Visitor) (
 		Details:   oauth.GrantDetails{Targets: request.Targets, First: request.First},
 		SessionID: who.Session.ID(),
 	}
+	code.Details.AuthTime, code.Details.AMR = who.Session.SignedIn.Unix(), who.Session.AMR
 	if !request.Scopes.Contains(oauth.OpenID) {
 		return code, true
 	}
@@ -421,7 +463,6 @@ func (s *service) newCode(v *visit.Visit, who visit.Visitor) (
 		s.RefuseFailure(v, "add a client to a session", err)
 	default:
 		code.Session = who.Session.Hash
-		code.Details.AuthTime, code.Details.AMR = who.Session.SignedIn.Unix(), who.Session.AMR
 		code.Details.SID, code.Details.Nonce = sid, request.Nonce
 	}
 	return code, err == nil

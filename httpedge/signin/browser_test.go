@@ -376,7 +376,7 @@ func TestNamesArePlainText(t *testing.T) {
 	for _, p := range []stacktest.Page{login, consent,
 		b.Get("/oauth/authorize?" + c.Request().Encode()),
 		b.Get("/accounts"), b.Get("/logout"), b.Get("/me")} {
-		if strings.Contains(p.Body, "<script") || !strings.Contains(p.Body, "&lt;script&gt;") {
+		if strings.Contains(p.Body, "<script>") || !strings.Contains(p.Body, "&lt;script&gt;") {
 			t.Errorf("%s: got %s, want the name as text", p.Path, p.Body)
 		}
 	}

@@ -189,6 +189,6 @@ func hashes(st stacktest.Reachable, t *testing.T, path, field string, has bool) 
 	action, fields := b.Get(p.Location).Form(t)
 	fields.Set("code", "no code")
 	fields.Set("password", stacktest.NewPassword)
-	_, confirmed = send(action, fields, 422)
+	_, confirmed = send(action, fields, 303)
 	return begun, confirmed
 }

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -43,7 +44,7 @@ func (s *service) device(v *visit.Visit) {
 	v.By(who.User.ID)
 	switch {
 	case !v.HTTP.IsPost():
-		s.showUserCode(v, who, fasthttp.StatusOK, userCode)
+		s.showUserCode(v, who, fasthttp.StatusOK, cmp.Or(userCode, v.Shown("user_code")))
 	case v.Field("decision") != "":
 		s.decideDevice(v, who)
 	case !v.CheckForm(userCodeForm(v, who)):
@@ -78,6 +79,10 @@ func (s *service) findDevice(v *visit.Visit, who visit.Visitor) (
 	}
 	c, client, err := s.tokens.FindDevice(v.Ctx, token.UserCode{Code: userCode,
 		UserID: who.User.ID, Browser: oauth.HashOf(v.Secret), Caller: s.Caller(v)}, v.Now)
+	if err == nil && !who.User.Groups.MayUse(client.Options.RequireGroups) {
+		s.refuseDevice(v, who, c, client)
+		return nil, nil, false
+	}
 	if err == nil {
 		return c, client, true
 	}
@@ -94,6 +99,19 @@ func (s *service) findDevice(v *visit.Visit, who visit.Visitor) (
 	return nil, nil, false
 }
 
+// refuseDevice tells a person who is in none of the groups that the client is for, and the device.
+func (s *service) refuseDevice(v *visit.Visit, who visit.Visitor, c *oauth.DeviceCode,
+	client *oauth.Client) {
+	err := s.tokens.DecideDevice(v.Ctx, token.DeviceDecision{Code: c, UserID: who.User.ID,
+		UserEpoch: who.User.Epoch}, v.Now)
+	if err != nil && !errors.Is(err, oauth.ErrConflict) && !errors.Is(err, oauth.ErrNotFound) {
+		s.WriteFailure(v.HTTP, "decide about a device", err)
+		return
+	}
+	s.WriteMessage(v.HTTP, fasthttp.StatusForbidden,
+		noAccess("message.no_access_device", client.Name, who))
+}
+
 // decideDevice handles the form that allows or denies.
 func (s *service) decideDevice(v *visit.Visit, who visit.Visitor) {
 	decision := v.Field("decision")
@@ -102,6 +120,9 @@ func (s *service) decideDevice(v *visit.Visit, who visit.Visitor) {
 		return
 	}
 	userCode, _ := oauth.ParseUserCode(v.Field("user_code"))
+	if decision == "allow" && s.stepsUpForDevice(v, who, client) {
+		return
+	}
 	switch {
 	case decision != "allow" && decision != "deny":
 		s.showDevice(v, who, c, client, fasthttp.StatusUnprocessableEntity,

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -8,6 +9,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
 	"gatehouse/actors/texts"
+	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -15,7 +17,7 @@ import (
 // login shows and handles the form with email address and password.
 func (s *service) login(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
-		s.showLogin(v, fasthttp.StatusOK)
+		s.greet(v)
 		return
 	}
 	if !v.CheckForm(v.Bind("login")) {
@@ -52,14 +54,19 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 		Email: email, Password: password,
 		Caller: s.Caller(v),
 		Device: visit.DeviceOf(string(v.HTTP.UserAgent())),
-		Known:  s.KnownMark(v.HTTP, email), App: v.ClientID(),
+		Known:  s.KnownMark(v.HTTP, email), App: v.ClientID(), Second: s.SecondStep(v, email),
 	}, v.Now)
 	status, problems := visit.Again(v, err, "email", "login.too_many")
+	var factor *people.FactorNeededError
 	switch {
 	case err == nil:
 		s.finishSignIn(v, signedIn)
+	case errors.As(err, &factor):
+		s.GoToFactor(v, factor.Token)
 	case needsCode(err):
 		s.offerCode(v, status)
+	case errors.Is(err, people.ErrDisabled):
+		s.showDisabled(v, err)
 	case status != 0:
 		s.showLogin(v, status, problems...)
 	default:
@@ -80,13 +87,49 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 		return
 	}
 	s.KeepKnown(v.HTTP, signedIn.Known, user.Email, user.Phone)
+	if signedIn.Trusted != "" {
+		s.KeepTrusted(v.HTTP, signedIn.Trusted, user.Email, user.Phone)
+	}
+	result := s.connectWaiting(v, session)
 	v.Secret = s.RenewBrowserSecret(v.HTTP)
-	if v.Pending == nil {
-		visit.Redirect(v.HTTP, v.Home())
+	next := v.Home()
+	if result != 0 && next == pages.PathMe {
+		next = v.PathResult(pages.PathMeConnections, result)
+	}
+	switch {
+	case v.Pending != nil:
+		v.Pending.Prove(session)
+		next = v.PathChosen(pages.PathAuthorize, user.ID)
+	case s.people.MustEnrol(user, session, false):
+		visit.Redirect(v.HTTP, pathEnrol(next))
 		return
 	}
-	v.Pending.Prove(session)
-	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, user.ID))
+	visit.Redirect(v.HTTP, s.afterPassword(v, user, next))
+}
+
+// greet shows the form, and who is signed in already.
+func (s *service) greet(v *visit.Visit) {
+	visitors, err := s.Visitors(v)
+	if err != nil {
+		s.WriteFailure(v.HTTP, "read sessions", err)
+		return
+	}
+	p := s.loginPage(v)
+	if len(visitors) > 0 {
+		p.SignedIn, p.Stay = visit.AccountsOf(visitors[:1]), v.Home()
+		if v.Pending != nil {
+			p.Stay = v.Path(pages.PathAccounts)
+		}
+	}
+	s.Show(v, fasthttp.StatusOK, p)
+}
+
+// showDisabled says that the account is disabled, to somebody who knows its password or code.
+func (s *service) showDisabled(v *visit.Visit, err error) {
+	problem := endpoint.ProblemOf(err)
+	s.WriteMessage(v.HTTP, problem.Status,
+		pages.Message{Title: texts.Of("login.disabled"), Text: visit.TextOf(err),
+			Advice: texts.Of("login.ask_operator")})
 }
 
 // showLogin shows the form, with the address that was entered.
@@ -98,20 +141,30 @@ func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Proble
 
 // loginPage returns the form, with the address that was entered.
 func (s *service) loginPage(v *visit.Visit) pages.Login {
-	return pages.Login{
-		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
+	p := pages.Login{
+		Client: v.ClientName(), Device: v.Device != "", Action: v.Path(pages.PathLogin),
 		FormToken: v.Bind("login").NewFormToken(v.Now),
-		Email:     hinted(v, "email", isEmail), Notice: confirmed(v),
-		Register: s.pathIf(v, account.Email, pages.PathRegister),
+		Email:     hinted(v, "email", isEmail), Notice: confirmed(v), Passkey: s.passkeyForm(v),
+		Register: s.registerPath(v),
 		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
 		Reset:    s.pathIf(v, account.Email, pages.PathReset),
 	}
+	if w := s.waits(v); w != nil && w.UserID != 0 {
+		p.Waits = pages.Waits{Provider: w.Provider.Name, Address: w.Address}
+		p.Register = ""
+		if !v.HTTP.IsPost() {
+			p.Email = w.Address
+		}
+	} else {
+		p.Providers = s.providers(v)
+	}
+	return p
 }
 
 // hinted returns what was entered in a field, or the request's login_hint if it fits there and the
 // page is shown for the first time.
 func hinted(v *visit.Visit, field string, fits func(string) bool) string {
-	if v.HTTP.IsPost() || v.Pending == nil {
+	if v.HTTP.IsPost() || v.Pending == nil || v.Form != nil {
 		return v.Shown(field)
 	}
 	hint := v.Pending.Request.LoginHint

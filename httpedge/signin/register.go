@@ -5,6 +5,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -29,6 +30,10 @@ func (s *service) registerFlow() *codeFlow {
 
 // register shows and handles the registration form.
 func (s *service) register(v *visit.Visit) {
+	if !s.people.Registers() {
+		s.refuseRegistration(v)
+		return
+	}
 	if !v.HTTP.IsPost() {
 		s.showRegister(v, fasthttp.StatusOK)
 		return
@@ -44,12 +49,28 @@ func (s *service) register(v *visit.Visit) {
 	s.GoToCode(v, &s.registerFlow().CodeFlow, token, err)
 }
 
+// registerPath returns the path of the page to register; "" = not offered.
+func (s *service) registerPath(v *visit.Visit) string {
+	if !s.people.Registers() {
+		return ""
+	}
+	return s.pathIf(v, account.Email, pages.PathRegister)
+}
+
+// refuseRegistration tells that people cannot make accounts by themselves.
+func (s *service) refuseRegistration(v *visit.Visit) {
+	s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, pages.Message{
+		Title: texts.Of("register.closed"), Text: texts.Of("register.closed_text"),
+		Link: v.Path(pages.PathLogin), LinkText: texts.Of("login.heading")})
+}
+
 func (s *service) showRegister(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Register{
 		Client: v.ClientName(), Action: v.Path(pages.PathRegister),
 		FormToken: v.Bind("register").NewFormToken(v.Now),
 		Name:      v.Shown("name"), Email: v.Shown("email"), Login: v.Path(pages.PathLogin),
-		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
-		Problems: problems,
+		Phone:     s.pathIf(v, account.SMS, pages.PathPhone),
+		Providers: s.providers(v),
+		Problems:  problems,
 	})
 }

@@ -58,24 +58,25 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	st := stacktest.NewReachable(t)
 	st.NewUser(t, "Rosamunde", rosa)
 	c := st.NewClient(t, nil)
-	b, home := st.SignedIn(t, rosa)
+	b, _ := st.SignedIn(t, rosa)
+	home := b.Get("/me/profile")
 	access := b.LetIn(c)
 	secrets := []string{"Rosamunde", rosa, stacktest.Password, access,
-		home.FormTo(t, "/me").Fields.Get("form_token")}
+		home.FormTo(t, "/me/profile").Fields.Get("form_token")}
 	secret := func(text string) string {
 		secrets = append(secrets, text)
 		return text
 	}
-	b.SendTo(home, "/me", "username", secret("rosamunde-secret"), "bio", secret("secret-biography"),
+	b.SendTo(home, "/me/profile", "username", secret("rosamunde-secret"), "bio", secret("secret-biography"),
 		"address", secret("4711 Secret Road"),
 		"place_of_birth", secret("Secretville"), "date_of_birth", secret("1971-07-11"),
 		"profile_picture", "https://secret-picture.example/"+secret("secret-picture"))
-	b.SendTo(b.Get("/me"), "/me", "username", secret("bad secret username"), "date_of_birth",
+	b.SendTo(b.Get("/me/profile"), "/me/profile", "username", secret("bad secret username"), "date_of_birth",
 		secret("secret-date"))
-	secrets = append(secrets, b.Get("/me").SessionIDs()...)
-	b.SendTo(b.Get("/me"), "/me/sessions", "session", secret("secret-session-id"))
-	b.SendTo(b.Get("/me"), "/me/apps", "client_id", secret("secret-client-id"))
-	b.SendTo(b.Get("/me"), "/me/apps", "client_id", c.ID)
+	secrets = append(secrets, b.Get("/me/sessions").SessionIDs()...)
+	b.SendTo(b.Get("/me/sessions"), "/me/sessions", "session", secret("secret-session-id"))
+	b.SendTo(b.Get("/me/apps"), "/me/apps", "client_id", secret("secret-client-id"))
+	b.SendTo(b.Get("/me/apps"), "/me/apps", "client_id", c.ID)
 	b.Send(b.Get("/me/password"), "current_password", secret("secret-wrong-1"), "new_password",
 		secret("secret-new-password"))
 	b.Send(b.Get("/me/email"), "email", secret("secret-nowhere"), "current_password",

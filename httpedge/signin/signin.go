@@ -51,7 +51,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	}
 	register, phone, reset := s.registerFlow(), s.phoneFlow(), s.resetFlow()
 	resetProof := s.resetProofFlow()
-	browser := s.browserFlow()
+	browser, factor, connect := s.browserFlow(), s.factorFlow(), s.connectFlow()
 	email := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.flow(handle))
 	}
@@ -64,6 +64,13 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathLoginCode, Handle: s.Replay(email(s.loginCode))},
 		{Pattern: pages.PathLoginVerify, Handle: s.Coalesce(email(s.verifyBrowser(browser)))},
 		{Pattern: pages.PathLoginResend, Handle: email(s.ResendCode(browser))},
+		{Pattern: pages.PathLoginPasskey, Handle: s.Passkeys(s.Coalesce(s.flow(s.loginPasskey)))},
+		{Pattern: pages.PathPasskeyOffer, Handle: s.Passkeys(s.Replay(s.flow(s.offerPasskey)))},
+		{Pattern: pages.PathLoginFactor, Handle: s.Coalesce(s.flow(s.factor))},
+		{Pattern: pages.PathFactorCode, Handle: s.Replay(s.flow(s.factorCode))},
+		{Pattern: pages.PathFactorVerify, Handle: s.Coalesce(s.flow(s.verifyFactor(factor)))},
+		{Pattern: pages.PathFactorResend, Handle: s.flow(s.ResendCode(factor))},
+		{Pattern: pages.PathStepUp, Handle: s.Coalesce(s.flow(s.stepUp))},
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
 		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},
@@ -75,12 +82,16 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathPhone, Handle: s.Replay(sms(s.phone))},
 		{Pattern: pages.PathPhoneVerify, Handle: s.Coalesce(sms(s.verify(phone)))},
 		{Pattern: pages.PathPhoneResend, Handle: sms(s.ResendCode(&phone.CodeFlow))},
+		{Pattern: pages.PathConnect, Handle: s.Replay(email(s.connect))},
+		{Pattern: pages.PathConnectVerify, Handle: s.Coalesce(email(s.verify(connect)))},
+		{Pattern: pages.PathConnectResend, Handle: email(s.ResendCode(&connect.CodeFlow))},
 		{Pattern: pages.PathReset, Handle: s.Replay(email(s.reset))},
 		{Pattern: pages.PathResetVerify, Handle: s.Coalesce(email(s.verify(reset)))},
 		{Pattern: pages.PathResetResend, Handle: email(s.ResendCode(&reset.CodeFlow))},
 		{Pattern: pages.PathResetConfirm, Handle: s.Coalesce(email(s.verify(resetProof)))},
 		{Pattern: pages.PathResetConfirmResend, Handle: email(s.ResendCode(&resetProof.CodeFlow))},
 		{Pattern: pages.PathLink, Handle: s.Replay(s.Handle(s.link))},
+		{Pattern: pages.PathInvitation, Handle: s.Replay(s.Handle(s.invitation))},
 	}
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page
@@ -89,7 +100,13 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		Pattern: pages.PathDevice, Methods: show, Handle: s.Replay(s.Handle(s.device)),
 		Format: endpoint.Page,
 	})
+	get := []string{fasthttp.MethodGet}
 	return append(all, endpoint.Endpoint{
+		Pattern: pages.PathWith, Methods: get, Handle: s.flow(s.beginWith), Format: endpoint.Page,
+	}, endpoint.Endpoint{
+		Pattern: pages.PathWithCallback, Methods: get, Handle: s.Handle(s.endWith),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
 		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet},
 		Handle: s.flow(s.authorize), Form: s.authorizeByForm, Format: endpoint.Either,
 	})

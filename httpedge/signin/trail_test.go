@@ -211,14 +211,14 @@ func (a *trail) people() {
 	a.step("consent", func() { a.mark("access token", b.LetIn(c)) },
 		withTarget(about(u.ID, ada, audit.ConsentGiven, "view-user"), c.ID),
 		withTarget(about(u.ID, ada, audit.Authorized, "view-user"), c.ID))
-	a.step("withdrawal", func() { b.SendTo(b.Get("/me"), "/me/apps", "client_id", c.ID) },
+	a.step("withdrawal", func() { b.SendTo(b.Get("/me/apps"), "/me/apps", "client_id", c.ID) },
 		withTarget(about(u.ID, ada, audit.ConsentWithdrawn), c.ID))
 	a.step("profile", func() {
-		b.SendTo(b.Get("/me"), "/me", "bio", a.mark("bio", "marked biography"), "username",
-			a.mark("username", "marked.ada")).Shows(a.T, 200, "/me")
+		b.SendTo(b.Get("/me/profile"), "/me/profile", "bio", a.mark("bio", "marked biography"), "username",
+			a.mark("username", "marked.ada")).Shows(a.T, 200, "/me/profile")
 	}, about(u.ID, ada, audit.AccountChanged, "username", "bio"))
 	a.step("profile without a change", func() {
-		b.SendTo(b.Get("/me"), "/me").Shows(a.T, 200, "/me")
+		b.SendTo(b.Get("/me/profile"), "/me/profile").Shows(a.T, 200, "/me/profile")
 	})
 	email := a.mark("new address", "marked-new@example.com")
 	a.step("address", func() {
@@ -238,14 +238,14 @@ func (a *trail) people() {
 	away := st.NewBrowser(a.T)
 	a.step("sign-in elsewhere", func() { signIn(away, email, word) },
 		about(u.ID, ada, audit.SignIn, "password", "new_browser"))
-	a.step("other sessions", func() { b.SendTo(b.Get("/me"), "/me/sessions", "all", "true") },
+	a.step("other sessions", func() { b.SendTo(b.Get("/me/sessions"), "/me/sessions", "all", "true") },
 		about(u.ID, ada, audit.SignOut, "others"))
 	a.step("other sessions again", func() {
-		page := b.Get("/me")
+		page := b.Get("/me/sessions")
 		b.SendTo(page, "/me/sessions", "all", "true")
 	})
 	a.step("one session", func() {
-		p := b.Get("/me")
+		p := b.Get("/me/sessions")
 		b.SendTo(p, "/me/sessions", "session", p.SessionIDs()[0]).Shows(a.T, 200, "/logout")
 	}, about(u.ID, ada, audit.SignOut))
 	a.step("reset", func() {

@@ -62,16 +62,43 @@ func (s *service) resume(v *visit.Visit) bool {
 	return true
 }
 
+// noticeRecovery leads to the account with a notice, if it is the account that the visit leads to.
+func (s *service) noticeRecovery(v *visit.Visit) {
+	if to := v.Home(); string(v.HTTP.Response.Header.Peek(fasthttp.HeaderLocation)) == to &&
+		v.Pending == nil && to == pages.PathMe {
+		visit.Redirect(v.HTTP, v.WithNotice(to, visit.NoticeRecovered))
+	}
+}
+
 func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	c *account.Challenge) {
 	in, err := f.confirm(v, token, code, s.Browser(v, c.Address))
 	var stepUp *people.StepUpError
+	var factor *people.FactorNeededError
+	var waiting *people.WaitingError
 	switch {
+	case errors.As(err, &factor):
+		s.DropCode(v.HTTP)
+		s.GoToFactor(v, factor.Token)
+	case errors.As(err, &waiting):
+		s.DropCode(v.HTTP)
+		s.KeepWaiting(v.HTTP, waiting.Token)
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+	case errors.Is(err, people.ErrAttemptEnded):
+		s.DropCode(v.HTTP)
+		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: texts.Of("with.waiting_ended")})
+	case errors.Is(err, people.ErrNotConnected):
+		s.DropCode(v.HTTP)
+		s.showWithEnded(v)
 	case errors.As(err, &stepUp):
 		s.GoOnToCode(v, &s.resetProofFlow().CodeFlow, stepUp.Token)
 	case err == nil:
 		s.DropCode(v.HTTP)
 		s.finishSignIn(v, in)
+		if f.Purpose == account.ForReset || f.Purpose == account.ForResetProof {
+			s.noticeRecovery(v)
+		}
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
@@ -83,12 +110,14 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 			pages.Message{Title: texts.Of("login.with_password"), Text: visit.TextOf(err),
 				Advice: texts.Of("login.password_advice"),
 				Link:   v.Path(pages.PathLogin), LinkText: texts.Of("login.with_password")})
+	case errors.Is(err, people.ErrNoRegistration),
+		errors.Is(err, people.ErrNoAccount) && f.Purpose != account.ForReset &&
+			f.Purpose != account.ForResetProof:
+		s.DropCode(v.HTTP)
+		s.refuseRegistration(v)
 	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
-		problem := endpoint.ProblemOf(err)
-		s.WriteMessage(v.HTTP, problem.Status,
-			pages.Message{Title: texts.Of("login.disabled"), Text: visit.TextOf(err),
-				Advice: texts.Of("login.ask_operator")})
+		s.showDisabled(v, err)
 	default:
 		s.RefuseCode(v, &f.CodeFlow, token, c, err)
 	}

@@ -3,6 +3,7 @@ package visit
 import (
 	"errors"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
@@ -24,6 +25,9 @@ const keyTooManyCodes = "verify.too_many_sent"
 
 // paramSent marks a visit to the code page right after another code was sent.
 const paramSent = "sent"
+
+// paramSoon marks a visit to the code page after another code was requested too soon.
+const paramSoon = "soon"
 
 // CodeFlow is a flow that ends with a code, such as registration.
 type CodeFlow struct {
@@ -103,8 +107,12 @@ func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string,
 	switch {
 	case !v.HTTP.IsPost():
 		var notice texts.Text
-		if v.HTTP.QueryArgs().Has(paramSent) && v.Now.Sub(c.Sent) < account.SendInterval {
+		args, wait := v.HTTP.QueryArgs(), c.Again.Sub(v.Now)
+		switch {
+		case args.Has(paramSent) && v.Now.Sub(c.Sent) < account.SendInterval:
 			notice = textCodeSent
+		case args.Has(paramSoon) && isSoon(c, v.Now):
+			notice = texts.Of("verify.wait", "wait", texts.Wait(int(endpoint.WholeSeconds(wait))))
 		}
 		s.showVerify(v, f, token, c, fasthttp.StatusOK, notice)
 	case !v.CheckForm(v.verifyForm(f.Path, token)):
@@ -158,12 +166,21 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 			Redirect(v.HTTP, v.pathSent(f.Path))
 		case errors.Is(err, people.ErrCodeExpired):
 			f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
+		case status == fasthttp.StatusTooManyRequests && isSoon(c, v.Now):
+			v.HTTP.Response.Header.Del(fasthttp.HeaderRetryAfter)
+			Redirect(v.HTTP, v.PathWith(f.Path, paramSoon, "1"))
 		case status != 0:
 			s.showVerify(v, f, token, c, status, nil, problems...)
 		default:
 			s.WriteFailure(v.HTTP, "send a code", err)
 		}
 	}
+}
+
+// isSoon reports whether another code can be requested in a moment, and not only for another reason.
+func isSoon(c *account.Challenge, now time.Time) bool {
+	wait := c.Again.Sub(now)
+	return wait > 0 && wait <= account.SendInterval
 }
 
 // pathSent is Path with paramSent.
@@ -185,6 +202,18 @@ func shownAddress(c *account.Challenge) string {
 	return "…" + c.Address[max(0, len(c.Address)-2):]
 }
 
+// asksName reports whether the code was right, and belongs to a new phone number whose owner has to say
+// a name.
+func (v *Visit) asksName(f *CodeFlow, problems pages.Problems) bool {
+	if f.Kind != pages.VerifyPhone {
+		return false
+	}
+	if !v.HTTP.IsPost() { // after a redirect with the code
+		return v.Field("code") != ""
+	}
+	return len(problems) > 0 && problems.At("name") != nil
+}
+
 func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int,
 	notice texts.Text, problems ...pages.Problem) {
 	kind := f.Kind
@@ -196,7 +225,13 @@ func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challe
 		FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
 		Resend:    v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
 		Address: shownAddress(c), Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice,
-		Problems: problems,
+		Long: c.CodeHash == "", Problems: problems,
+	}
+	if v.asksName(f, problems) {
+		p.Entered = v.Shown("code")
+		if !endpoint.Has(v.Form, "name") { // it was not asked yet
+			p.Problems = nil
+		}
 	}
 	if wait := c.Again.Sub(v.Now); wait > 0 {
 		p.Wait = int(endpoint.WholeSeconds(wait))

@@ -24,7 +24,11 @@ var errorKeys = []struct {
 	{people.ErrWrongCredentials, "wrong.credentials"}, {people.ErrWrongCode, "wrong.code"},
 	{people.ErrCodeExpired, "wrong.code_expired"}, {people.ErrNoAccount, "wrong.no_account"},
 	{people.ErrPasswordNeeded, "login.password_needed"},
+	{people.ErrPasskeyWrong, "passkey.wrong"}, {people.ErrPasskeyUnknown, "passkey.unknown"},
+	{people.ErrPasskeyExpired, "passkey.expired"}, {people.ErrPasskeyRefused, "passkey.refused"},
+	{people.ErrPasskeyTaken, "passkey.taken"}, {people.ErrManyPasskeys, "passkey.many"},
 	{people.ErrDisabled, "login.disabled_text"}, {people.ErrProofNeeded, "wrong.proof_needed"},
+	{people.ErrFactorCode, "factor.code_first"},
 }
 
 // TextOf returns the text of an error about what a person entered.

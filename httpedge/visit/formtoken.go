@@ -1,6 +1,8 @@
 package visit
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -15,8 +17,9 @@ import (
 )
 
 const (
-	nonceSize = 16 // bytes
-	macSize   = sha256.Size
+	nonceSize   = 16 // bytes
+	macSize     = sha256.Size
+	hiddenNonce = 12 // bytes, of AES-GCM
 
 	clockDifference = 5 * time.Second // at most, between servers
 )
@@ -83,6 +86,44 @@ func (b Binding) Open(sealed string, size int, lifetime time.Duration,
 	made = time.Unix(int64(binary.BigEndian.Uint64(head)), 0)
 	age := now.Sub(made)
 	return head[8:], made, age >= -clockDifference && age < lifetime
+}
+
+// Hide returns payload with the time, encrypted under the current key: for what must not be read in a
+// URL or a cookie.
+func (b Binding) Hide(payload []byte, now time.Time) string {
+	nonce := make([]byte, hiddenNonce)
+	rand.Read(nonce)
+	head := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))
+	return base64url.EncodeToString(b.hider(&b.keys()[0]).Seal(nonce, nonce, append(head, payload...), nil))
+}
+
+// Reveal returns the payload that Hide was given. It returns false where Open does.
+func (b Binding) Reveal(hidden string, lifetime time.Duration, now time.Time) (payload []byte, ok bool) {
+	raw, err := base64url.DecodeString(hidden)
+	if err != nil || len(raw) < hiddenNonce || b.secret == "" {
+		return nil, false
+	}
+	for _, key := range b.keys() {
+		text, err := b.hider(&key).Open(nil, raw[:hiddenNonce], raw[hiddenNonce:], nil)
+		if err == nil && len(text) >= 8 {
+			age := now.Sub(time.Unix(int64(binary.BigEndian.Uint64(text)), 0))
+			return text[8:], age >= -clockDifference && age < lifetime
+		}
+	}
+	return nil, false
+}
+
+// hider returns the cipher of the binding under a key of the server.
+func (b Binding) hider(key *oauth.Key) cipher.AEAD {
+	block, err := aes.NewCipher(b.mac(key, []byte("hidden")))
+	if err != nil {
+		panic(err) // the key has 256 bits
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // the block has 128 bits
+	}
+	return aead
 }
 
 // NewFormToken returns a token for one rendering of a form. It differs from that of any other, so

@@ -109,7 +109,7 @@ func formKey(ctx *fasthttp.RequestCtx) [sha256.Size]byte {
 
 // keepResult stores the response to the form.
 func (s *Site) keepResult(ctx *fasthttp.RequestCtx, answer *formResult, secret string) {
-	if ctx.Response.StatusCode() != fasthttp.StatusSeeOther {
+	if ctx.Response.StatusCode() != fasthttp.StatusSeeOther || isAgain(ctx) {
 		return
 	}
 	answer.to, answer.secrets = string(ctx.Response.Header.Peek(fasthttp.HeaderLocation)),

@@ -31,9 +31,14 @@ type cookieNames struct {
 	session string // session tokens, newest first, separated by dots
 	known   string // marks of known accounts, likewise
 	secret  string // 256 random bits that forms are bound to
+	flash   string // what the next page shows once, encrypted
 	code    string // token of the challenge that asks for a code
+	factor  string // token of the sign-in that waits for a second factor
+	trusted string // tokens of browsers that need no second factor, as mark~tag like known
+	with    string // token of a connection that waits until the person has signed in
 	// language is the tag of the language that the person has chosen
 	language string
+	again    string // a form that has to be sent again, sealed
 	secure   bool
 }
 
@@ -44,7 +49,10 @@ func newCookieNames(issuer string) cookieNames {
 	}
 	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
 		secret: prefix + "gatehouse-form",
-		code:   prefix + "gatehouse-code", language: prefix + "gatehouse-language", secure: secure}
+		flash:  prefix + "gatehouse-flash",
+		code:   prefix + "gatehouse-code", factor: prefix + "gatehouse-factor", with: prefix + "gatehouse-with",
+		trusted: prefix + "gatehouse-trusted", language: prefix + "gatehouse-language",
+		again: prefix + "gatehouse-again", secure: secure}
 }
 
 // read returns at most limit values of a cookie. They share no memory with the request.
@@ -121,6 +129,9 @@ func AccountsOf(visitors []Visitor) []pages.Account {
 // first.
 func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 	var all []Visitor
+	if s.people == nil { // the service has no accounts
+		return nil, nil
+	}
 	for _, token := range s.cookies.read(v.HTTP, s.cookies.session, maxSessions) {
 		session, user, err := s.people.Session(v.Ctx, token, v.Now)
 		if errors.Is(err, account.ErrNotFound) {
@@ -198,7 +209,12 @@ func tagOf(mark, address string) string {
 
 // KnownMark returns this browser's mark for the account with that address or number; "" = none.
 func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, address string) string {
-	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxKnown) {
+	return s.markOf(ctx, s.cookies.known, address)
+}
+
+// markOf returns the mark for the account with that address or number in a cookie; "" = none.
+func (s *Site) markOf(ctx *fasthttp.RequestCtx, cookie, address string) string {
+	for _, kept := range s.cookies.read(ctx, cookie, maxKnown) {
 		if mark, tag, _ := strings.Cut(kept, "~"); tag == tagOf(mark, address) {
 			return mark
 		}
@@ -209,19 +225,59 @@ func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, address string) string {
 // Browser returns the browser, which may be known to the account with that address or number.
 func (s *Site) Browser(v *Visit, address string) people.Browser {
 	return people.Browser{Caller: s.Caller(v), Known: s.KnownMark(v.HTTP, address),
-		Device: DeviceOf(string(v.HTTP.UserAgent())), App: v.ClientID()}
+		Device: DeviceOf(string(v.HTTP.UserAgent())), App: v.ClientID(), AppName: v.ClientName(),
+		Place:  s.PlaceOf(s.Caller(v)),
+		Second: s.SecondStep(v, address)}
+}
+
+// SecondStep returns what the browser has for the second step of a sign-in to the account with that
+// address or number.
+func (s *Site) SecondStep(v *Visit, address string) people.SecondStep {
+	step := people.SecondStep{Secret: v.Secret,
+		Trusted: s.markOf(v.HTTP, s.cookies.trusted, address)}
+	if v.Pending != nil {
+		step.Always = v.Pending.Request.StepsUp(v.Pending.Client)
+	}
+	return step
+}
+
+// FactorToken returns the token of the sign-in of this browser that waits for a second factor; "" =
+// none.
+func (s *Site) FactorToken(ctx *fasthttp.RequestCtx) string {
+	return string(ctx.Request.Header.Cookie(s.cookies.factor))
+}
+
+// GoToFactor redirects to the page that asks for the second factor.
+func (s *Site) GoToFactor(v *Visit, token string) {
+	s.cookies.write(v.HTTP, s.cookies.factor, []string{token}, account.FactorLifetime)
+	Redirect(v.HTTP, v.Path(pages.PathLoginFactor))
+}
+
+// DropFactor removes the sign-in that waits from the browser's cookie.
+func (s *Site) DropFactor(ctx *fasthttp.RequestCtx) {
+	s.cookies.write(ctx, s.cookies.factor, nil, 0)
 }
 
 // KeepKnown stores a mark for addresses of an account, of which "" is none, in place of those that
 // it had.
 func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, mark string, addresses ...string) {
+	s.keepMark(ctx, s.cookies.known, mark, knownMaxAge, addresses)
+}
+
+// KeepTrusted stores the token of a trusted browser for addresses of an account, as KeepKnown does.
+func (s *Site) KeepTrusted(ctx *fasthttp.RequestCtx, token string, addresses ...string) {
+	s.keepMark(ctx, s.cookies.trusted, token, account.TrustLifetime, addresses)
+}
+
+func (s *Site) keepMark(ctx *fasthttp.RequestCtx, cookie, mark string, lasts time.Duration,
+	addresses []string) {
 	var all []string
 	for _, address := range addresses {
 		if address != "" {
 			all = append(all, mark+"~"+tagOf(mark, address))
 		}
 	}
-	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxKnown) {
+	for _, kept := range s.cookies.read(ctx, cookie, maxKnown) {
 		mark, tag, _ := strings.Cut(kept, "~")
 		replaced := slices.ContainsFunc(addresses, func(address string) bool {
 			return tag == tagOf(mark, address)
@@ -230,7 +286,7 @@ func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, mark string, addresses ...str
 			all = append(all, kept)
 		}
 	}
-	s.cookies.write(ctx, s.cookies.known, all, knownMaxAge)
+	s.cookies.write(ctx, cookie, all, lasts)
 }
 
 // DropKnown removes this browser's mark for the account with that address or number.

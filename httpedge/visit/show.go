@@ -71,44 +71,64 @@ func Redirect(ctx *fasthttp.RequestCtx, location string) {
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, location)
 }
 
-// page is a page of package pages.
-type page interface {
-	Render(v *pages.View) ([]byte, error)
-}
-
 // Show responds with a page of the flow. When rendering fails, it redirects to the client with an
 // error.
-func (s *Site) Show(v *Visit, status int, p page) {
+func (s *Site) Show(v *Visit, status int, p pages.Page) {
 	if v.Pending == nil {
 		s.WritePage(v.HTTP, status, p)
 		return
 	}
+	if s.again(v.HTTP, status, p) {
+		return
+	}
+	status, p = asSent(v.HTTP, status, p)
 	body, err := p.Render(s.viewOf(v.HTTP))
 	if err != nil {
 		s.RefuseFailure(v, "write a page", err)
 		return
 	}
-	s.sendPage(v.HTTP, status, body, v.Pending.Request.RedirectURI)
+	s.sendPageWith(v.HTTP, status, body, scriptsOf(p), v.Pending.Request.RedirectURI)
 }
 
 // WritePage responds with a page whose forms do not lead to a client.
-func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
+func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p pages.Page) {
 	s.WritePageTo(ctx, status, p, "")
 }
 
 // WritePageTo responds with a page whose forms may lead to a client's redirect URI.
-func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
+func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p pages.Page,
+	redirectURI string) {
+	if s.again(ctx, status, p) {
+		return
+	}
+	status, p = asSent(ctx, status, p)
 	body, err := p.Render(s.viewOf(ctx))
 	if err != nil {
 		s.failures.Log("write a page", err, endpoint.Attributes(ctx)...)
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
-	s.sendPage(ctx, status, body, redirectURI)
+	s.sendPageWith(ctx, status, body, scriptsOf(p), redirectURI)
 }
 
 func (s *Site) sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
-	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; img-src 'self'; ", redirectURI)
+	s.sendPageWith(ctx, status, body, "", redirectURI)
+}
+
+// scriptsOf returns what lets the own script of a page run, after the source of the script of all
+// pages; "" = it has none.
+func scriptsOf(p pages.Page) string {
+	if scripted, ok := p.(interface{ Scripted() bool }); ok && scripted.Scripted() {
+		return " " + pages.PasskeySource + "; connect-src 'self'"
+	}
+	return ""
+}
+
+// sendPageWith is sendPage with the result of scriptsOf.
+func (s *Site) sendPageWith(ctx *fasthttp.RequestCtx, status int, body []byte,
+	scripts, redirectURI string) {
+	setPageHeaders(ctx, "style-src "+s.view.StyleSource()+"; script-src "+pages.ScriptSource+scripts+
+		"; img-src 'self'; ", redirectURI)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
 	ctx.Response.Header.Set(fasthttp.HeaderContentLanguage, s.viewOf(ctx).Language().Tag)
@@ -124,6 +144,9 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 	}
 	s.WritePage(ctx, status, m)
 }
+
+// LogFailure logs an error of the service after which the page goes on without something.
+func (s *Site) LogFailure(step string, err error) { s.failures.Log(step, err) }
 
 // WriteFailure responds with a page about an error of the service, and logs it unless the service
 // is only busy.

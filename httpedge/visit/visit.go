@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -29,6 +30,8 @@ type Config struct {
 	// Failures logs requests that fail.
 	Failures *endpoint.Failures
 	Caller   func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
+	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
+	Place func(netip.Addr) string
 	// ClientFailed is told that a request at an endpoint failed with an OAuth error, and which client
 	// it names.
 	ClientFailed func(ctx *fasthttp.RequestCtx, endpoint, clientID string, fault *oauth.Error)
@@ -43,6 +46,7 @@ type Site struct {
 	failures *endpoint.Failures
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	failed   func(ctx *fasthttp.RequestCtx, endpoint, clientID string, fault *oauth.Error)
+	place    func(netip.Addr) string
 	cookies  cookieNames
 	replays  *replays
 }
@@ -52,7 +56,7 @@ func New(config Config) *Site {
 	return &Site{
 		people: config.People, keys: config.Keys, issuer: config.Issuer, view: config.View,
 		failures: config.Failures,
-		caller:   config.Caller, failed: config.ClientFailed,
+		caller:   config.Caller, failed: config.ClientFailed, place: config.Place,
 		cookies: newCookieNames(config.Issuer),
 		replays: newReplays(),
 	}
@@ -60,6 +64,14 @@ func New(config Config) *Site {
 
 // Caller returns the address of the client, or the zero Addr.
 func (s *Site) Caller(v *Visit) netip.Addr { return s.caller(v.HTTP) }
+
+// PlaceOf returns the rough place of an address from local data; "" = it is not known. Nobody is asked.
+func (s *Site) PlaceOf(addr netip.Addr) string {
+	if s.place == nil || !addr.IsValid() {
+		return ""
+	}
+	return s.place(addr)
+}
 
 const fieldFormToken = "form_token"
 
@@ -74,11 +86,11 @@ type Visit struct {
 	HTTP    *fasthttp.RequestCtx
 	Ctx     context.Context // ends at pageDeadline; has the source of events (package audit)
 	Now     time.Time
-	Pending *Pending // nil = no client sent the browser
-	Device  string   // query that leads on to the page for devices; "" = the visit is not for it
-	Chosen  int64    // the user that continues the pending request; 0 = not chosen
-	Secret  string   // of the browser
-	Form    []oauth.Parameter
+	Pending *Pending          // nil = no client sent the browser
+	Device  string            // query that leads on to the page for devices; "" = the visit is not for it
+	Chosen  int64             // the user that continues the pending request; 0 = not chosen
+	Secret  string            // of the browser
+	Form    []oauth.Parameter // also of a page that is shown again, without secrets
 
 	keys func() []oauth.Key // of Site
 }
@@ -95,6 +107,13 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 				RequestID: endpoint.RequestID(ctx), Trace: endpoint.Trace(ctx), Caller: s.caller(ctx),
 				Browser: DeviceOf(string(ctx.UserAgent())), Language: s.viewOf(ctx).Language().Tag,
 			}),
+		}
+		if !ctx.IsPost() {
+			v.Form = s.openRetry(ctx, v.Now)
+		} else { // which may cause a message
+			source := audit.SourceOf(v.Ctx)
+			source.Place = s.PlaceOf(source.Caller)
+			v.Ctx = audit.WithSource(v.Ctx, source)
 		}
 		if !ctx.IsPost() || s.readPage(v) && !s.choseLanguage(v) {
 			handle(v)
@@ -155,6 +174,14 @@ func (v *Visit) Shown(field string) string {
 func (v *Visit) CheckForm(form Binding) bool {
 	return form.checkFormToken(v.Field(fieldFormToken), v.Now)
 }
+
+// CheckToken is CheckForm for a token in the URL.
+func (v *Visit) CheckToken(form Binding, name string) bool {
+	return form.checkFormToken(string(v.HTTP.QueryArgs().Peek(name)), v.Now)
+}
+
+// Query returns the query with which the pages of this visit go on.
+func (v *Visit) Query() string { return strings.TrimPrefix(v.Path(""), "?") }
 
 // Offered wraps the handler of a page that needs a messenger for channel. Without one, the page
 // does not exist.

@@ -280,7 +280,7 @@ func (f *Fetcher) request(ctx context.Context, address string, most int) (docume
 		return document{}, err
 	}
 	now := time.Now()
-	return document{body, now, freshness(response.Header, now)}, nil
+	return document{body, now, Freshness(response.Header, now)}, nil
 }
 
 func readBody(response *http.Response, most int) ([]byte, error) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// freshness returns how long a document is fresh by its headers (RFC 9111 sections 4.2 and 5.2.2),
+// Freshness returns how long a document is fresh by its headers (RFC 9111 sections 4.2 and 5.2.2),
 // from leastFresh to longestKept.
-func freshness(h http.Header, now time.Time) time.Duration {
+func Freshness(h http.Header, now time.Time) time.Duration {
 	return min(max(stated(h, now), leastFresh), longestKept)
 }
 

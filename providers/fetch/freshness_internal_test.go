@@ -37,7 +37,7 @@ func TestFreshness(t *testing.T) {
 				h.Set(name, value)
 			}
 		}
-		if got := freshness(h, now); got != row.want {
+		if got := Freshness(h, now); got != row.want {
 			t.Errorf("%q, age %q, expires %q: got %v, want %v",
 				row.control, row.age, row.expires, got, row.want)
 		}

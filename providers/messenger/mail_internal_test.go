@@ -81,7 +81,7 @@ func TestMailArrives(t *testing.T) {
 	}
 	found := map[string]string{}
 	readParts(t, textproto.MIMEHeader(email.Header), email.Body, found)
-	want := composer{"Atlas", texts.Default()}.compose(resetCode).body
+	want := composer{"Atlas", "", texts.Default()}.compose(resetCode).body
 	if strings.TrimSpace(strings.ReplaceAll(
 		found["text/plain"], "\r\n", "\n")) != strings.TrimSpace(want) {
 		t.Errorf("got body %q, want %q", found["text/plain"], want)

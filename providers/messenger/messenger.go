@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/mail"
+	"strings"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/brand"
@@ -33,7 +34,8 @@ type Config struct {
 
 // composer returns what writes the messages.
 func (c Config) composer() composer {
-	return composer{c.Brand.Name, cmp.Or(c.Languages, texts.Default())}
+	host, _, _ := strings.Cut(c.Brand.Host, ":")
+	return composer{c.Brand.Name, host, cmp.Or(c.Languages, texts.Default())}
 }
 
 // Format prints c without secrets, for every verb.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/texts"
@@ -19,6 +20,7 @@ type text struct {
 // composer writes messages in the language of each recipient.
 type composer struct {
 	service   string // its public name
+	host      string // of its pages, without a port
 	languages *texts.Set
 }
 
@@ -35,8 +37,11 @@ func (c composer) compose(m account.Message) text {
 	switch isSMS := m.Channel == account.SMS; {
 	case slices.Contains(account.Notices, m.Kind):
 		return text{c.subject(m, say), noticeText(m, l, c.service, say), l}
+	case m.Kind == account.InvitationSent:
+		return text{say("mail.invitation_subject"), say("mail.invitation") + "\n\n" + m.Link + "\n\n" +
+			say("mail.invitation_ignore") + "\n", l}
 	case isSMS:
-		return text{"", say(shortKey(m.Kind)), l}
+		return text{"", c.short(m, l, say), l}
 	}
 	var paragraphs []string
 	for _, keys := range longKeys(m.Kind) {
@@ -46,7 +51,49 @@ func (c composer) compose(m account.Message) text {
 		}
 		paragraphs = append(paragraphs, strings.Join(sentences, l.Between()))
 	}
+	if asked := askedText(m, l); asked != "" {
+		paragraphs = slices.Insert(paragraphs, 1, asked)
+	}
 	return text{c.subject(m, say), strings.Join(paragraphs, "\n\n") + "\n", l}
+}
+
+// maxShort limits a text message, in characters: longer ones come in parts.
+const maxShort = 160
+
+// short returns a text message. A code ends with the line by which phones fill it in on the pages of
+// the service alone (Origin-bound one-time codes). What does not fit is left out: the app first, then
+// what to do with a message that is a mistake.
+func (c composer) short(m account.Message, l *texts.Language, say func(string) string) string {
+	all := []string{say(shortKey(m.Kind))}
+	if m.Kind.HasCode() && m.Kind != account.LongCode {
+		line := ""
+		if c.host != "" {
+			line = "\n@" + c.host + " #" + m.Code
+		}
+		app := l.Between() + l.Plain(texts.Of("sms.app", "app", m.App))
+		if m.App == "" {
+			app = ""
+		}
+		all = []string{all[0] + app + line, all[0] + line, say("sms.short_code") + line, all[0]}
+	}
+	for _, body := range all {
+		if utf8.RuneCountInString(body) <= maxShort {
+			return body
+		}
+	}
+	return all[len(all)-1]
+}
+
+// askedText says which app and browser asked for a mail; "" = that is not known.
+func askedText(m account.Message, l *texts.Language) string {
+	browser := texts.Device(m.Browser)
+	switch {
+	case m.Kind == account.ManyAttempts || m.Browser == "":
+		return ""
+	case m.App != "":
+		return l.Plain(texts.Of("mail.asked_for", "app", m.App, "browser", browser))
+	}
+	return l.Plain(texts.Of("mail.asked", "browser", browser))
 }
 
 // lifetimeOf returns how long a code works, in minutes, or in hours if it is a long one; 0 = there
@@ -61,7 +108,8 @@ func lifetimeOf(kind account.Kind) int {
 // shortKey returns the key of a text message.
 func shortKey(kind account.Kind) string {
 	switch kind {
-	case account.ProofCode, account.AccountExists, account.LongCode:
+	case account.ProofCode, account.FactorCode, account.AccountExists, account.LongCode,
+		account.ManyFactorAttempts:
 		return "sms." + string(kind)
 	}
 	return "sms.code"
@@ -85,6 +133,10 @@ func longKeys(kind account.Kind) [][]string {
 	switch kind {
 	case account.ProofCode:
 		return [][]string{{"code"}, {"enter_proof"}, {"not_you_proof"}}
+	case account.FactorCode:
+		return [][]string{{"code"}, {"enter_factor"}, {"not_you_factor"}}
+	case account.ManyFactorAttempts:
+		return [][]string{{"many_factor_attempts"}, {"many_factor_advice"}}
 	case account.RegisterCode:
 		return [][]string{{"code"}, {"enter_register"}, {"ignore"}}
 	case account.ResetCode:

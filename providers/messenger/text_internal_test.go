@@ -33,7 +33,7 @@ func TestMessageTexts(t *testing.T) {
 				m.Code = "271828"
 				wants = append(wants, "271828", "5 minutes")
 			}
-			got := composer{service, texts.Default()}.compose(m)
+			got := composer{service, "", texts.Default()}.compose(m)
 			for _, want := range wants {
 				if !strings.Contains(got.body, want) {
 					t.Errorf("%s by %s: got %q, want %q in it", kind, channel, got.body, want)
@@ -52,10 +52,42 @@ func TestMessageTexts(t *testing.T) {
 			}
 			for _, l := range every.All() {
 				m.Language = l.Tag
-				got := composer{service, every}.compose(m).body
+				got := composer{service, "", every}.compose(m).body
 				if length := utf8.RuneCountInString(got); channel == account.SMS && length > 160 ||
 					!strings.Contains(got, m.Code) {
 					t.Errorf("%s in %s: got %d characters: %s", kind, l.Tag, length, got)
+				}
+			}
+		}
+	}
+}
+
+// TestWhoAskedIsSaid reads mails and text messages with a code: the app, the browser and the place, and
+// the line that binds the code to the pages. Nothing is longer than one text message.
+func TestWhoAskedIsSaid(t *testing.T) {
+	every, err := texts.Load(texts.Options{Drafts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := account.Message{Channel: account.Email, Kind: account.ResetCode, Code: "271828", App: "evil.example",
+		Browser: texts.DeviceNear("Chrome on Linux", "London, United Kingdom")}
+	got := composer{"Atlas", "id.example", every}.compose(m).body
+	if want := "It was requested for evil.example, with Chrome on Linux, near London, United Kingdom."; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
+	}
+	for _, l := range every.All() {
+		for _, host := range []string{"id.example", strings.Repeat("i", 36) + ".com"} {
+			for _, kind := range []account.Kind{account.PhoneCode, account.ProofCode} {
+				m := account.Message{Channel: account.SMS, Kind: kind, Code: "271828", App: "Atlas",
+					Language: l.Tag}
+				got := composer{host, host, every}.compose(m).body
+				length := utf8.RuneCountInString(got)
+				if !strings.HasSuffix(got, "\n@"+host+" #271828") || length > 160 ||
+					!strings.HasPrefix(got, "271828") && l.Tag == "en" {
+					t.Errorf("%s in %s: got %d characters: %q", kind, l.Tag, length, got)
+				}
+				if host == "id.example" && !strings.Contains(got, "Atlas") && kind == account.PhoneCode {
+					t.Errorf("%s in %s: got %q, want the app", kind, l.Tag, got)
 				}
 			}
 		}
@@ -70,7 +102,7 @@ func TestNoticeTexts(t *testing.T) {
 		for _, channel := range []account.Channel{account.SMS, account.Email} {
 			m := account.Message{Channel: channel, Kind: kind, At: at, Count: 3,
 				Browser: "Firefox on Linux", Link: "https://id.example/link?token=x"}
-			got := composer{"id.example", texts.Default()}.compose(m).body
+			got := composer{"id.example", "", texts.Default()}.compose(m).body
 			for _, want := range []string{"At id.example, ", "3 times", "3 May 2026, 12:04 UTC",
 				"with Firefox on Linux", "If this was not you, ", m.Link} {
 				if !strings.Contains(got, want) {
@@ -82,7 +114,7 @@ func TestNoticeTexts(t *testing.T) {
 			}
 			seen[got] = kind
 			m.ByOperator, m.Link, m.Count = true, "", 1
-			got = composer{"id.example", texts.Default()}.compose(m).body
+			got = composer{"id.example", "", texts.Default()}.compose(m).body
 			if !strings.Contains(got, "by the people who run id.example") ||
 				!strings.Contains(got, "If this is wrong, tell") || strings.Contains(got, "times") {
 				t.Errorf("%s by %s: got %q, want what an operator did", kind, channel, got)

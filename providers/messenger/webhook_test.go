@@ -143,7 +143,7 @@ func TestWebhookRequest(t *testing.T) {
 	for member, want := range map[string]any{"service": "id.example.com", "channel": "sms",
 		"to": "+12025550123", "kind": "phone_code", "code": "271828", "expires_in": 300.0,
 		"subject": "", "link": "",
-		"text": "271828 is your code for Atlas. It expires in 5 minutes. If this was not you, ignore it."} {
+		"text": "271828 is your code for Atlas. It expires in 5 minutes. If this was not you, ignore it.\n@id.example.com #271828"} {
 		if body[member] != want {
 			t.Errorf("got %s %v, want %v", member, body[member], want)
 		}

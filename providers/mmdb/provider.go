@@ -145,14 +145,10 @@ func (p *Provider) Terms() geo.Terms {
 // Place returns the city and country of an address, as far as they are known; "" = neither is.
 func (p *Provider) Place(addr netip.Addr) string {
 	found := p.read(addr.Unmap().WithZone(""), time.Now())
-	city, country := found.Result.Location.City, found.Result.Location.Country
-	switch {
-	case found.Err != nil || country == "":
-		return city
-	case city == "":
-		return country
+	if found.Err != nil {
+		return ""
 	}
-	return city + ", " + country
+	return found.Result.Location.Place()
 }
 
 // Names implements geo.Local. The layout of a language is compiled once and kept: callers must not

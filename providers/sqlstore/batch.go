@@ -22,9 +22,10 @@ type batch struct {
 	families []oauth.Family
 	refresh  []oauth.RefreshToken // only Family.ID is set of Family
 	changes  []change
-	events   []audit.Event // of the audit trail
-	created  int64         // the user whom the last task has created; 0 = none
-	trace    string        // context of the request of the last task (package trace); "" = none
+	events   []audit.Event    // of the audit trail
+	created  int64            // the user whom the last task has created; 0 = none
+	trace    string           // context of the request of the last task (package trace); "" = none
+	groups   map[string]int64 // numbers of all groups by name; nil = not read yet
 
 	redeems  []*oauth.Redeem
 	redeemed map[oauth.Hash]*oauth.Epochs // codes of redeems; nil = not taken

@@ -112,7 +112,9 @@ func scanChange(r row) (c oauth.Change, err error) {
 	case userChange:
 		c.UserID, err = strconv.ParseInt(subject, 10, 64)
 	case clientChange:
-		c.ClientID = subject
+		if c.Claims = subject == claimsChanged; !c.Claims {
+			c.ClientID = subject
+		}
 	case keysChange:
 		c.Keys = oauth.Purpose(subject)
 	default:

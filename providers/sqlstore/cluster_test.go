@@ -344,7 +344,7 @@ func TestOldDatabaseGetsMissingKeys(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			config := sqlstore.Config{URL: d.make(t)}
 			s := open(t, config)
-			if err := sqlstore.Execute(t.Context(), s, "DELETE FROM keys WHERE purpose IN ('cluster', 'rs256', 'es256')"); err != nil {
+			if err := sqlstore.Execute(t.Context(), s, "DELETE FROM keys WHERE purpose IN ('cluster', 'factors', 'rs256', 'es256')"); err != nil {
 				t.Fatal(err)
 			}
 			before := allKeys(t, s)
@@ -352,9 +352,10 @@ func TestOldDatabaseGetsMissingKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			after := allKeys(t, open(t, config))
-			if len(after) != len(oauth.Purposes) || len(before) != len(after)-3 ||
-				after[3].Secret == [32]byte{} || after[4].Private == "" || after[5].Private == "" {
-				t.Fatalf("got keys %v, want one for the cluster and two that sign beside %v", after,
+			if len(after) != len(oauth.Purposes) || len(before) != len(after)-4 ||
+				after[3].Secret == [32]byte{} || after[4].Secret == [32]byte{} ||
+				after[5].Private == "" || after[6].Private == "" {
+				t.Fatalf("got keys %v, want the missing ones, of which two sign, beside %v", after,
 					before)
 			}
 			for i := range before {

@@ -33,15 +33,19 @@ AND (sent = 0 OR sent > $5) ORDER BY CASE WHEN sent = 0 THEN 0 ELSE 1 END, sent 
 	insertNotice = `INSERT INTO outbox (id, user_id, channel, address, kind, operator, browser, seed, link, made, at, count, attempts, due, sent, language)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 1, 0, $11, 0, $12)`
 	dueNotices = `SELECT id, user_id, channel, address, kind, operator, browser,
-CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts, language FROM outbox
+CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) OR EXISTS (SELECT 1 FROM invitations i WHERE i.hash = outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts, language FROM outbox
 WHERE sent = 0 AND due <= $1 ORDER BY due, id LIMIT $2`
 	countNotices = `SELECT COUNT(*) FROM outbox WHERE sent = 0`
 	endNotice    = `UPDATE outbox SET sent = $2 WHERE id = $1 AND count = $3`
 	// splitNotice keeps the changes that came while a notice was being sent.
-	splitNotice       = `UPDATE outbox SET count = count - $3, attempts = 0, made = at, due = $2 WHERE id = $1 AND count > $3`
-	delayNotice       = `UPDATE outbox SET attempts = attempts + 1, due = $2 WHERE id = $1 AND sent = 0`
-	dropNotice        = `DELETE FROM outbox WHERE id = $1 AND sent = 0`
-	deleteUserNotices = `DELETE FROM outbox WHERE user_id = $1`
+	splitNotice = `UPDATE outbox SET count = count - $3, attempts = 0, made = at, due = $2 WHERE id = $1 AND count > $3`
+	delayNotice = `UPDATE outbox SET attempts = attempts + 1, due = $2 WHERE id = $1 AND sent = 0`
+	dropNotice  = `DELETE FROM outbox WHERE id = $1 AND sent = 0`
+	// An invitation that is replaced or ended is not sent any more.
+	dropInvitations     = `DELETE FROM outbox WHERE kind = 'invitation' AND sent = 0`
+	dropInvitationTo    = dropInvitations + ` AND address = $1`
+	dropInvitationEnded = dropInvitations + ` AND link IN (SELECT hash FROM invitations WHERE id = $1)`
+	deleteUserNotices   = `DELETE FROM outbox WHERE user_id = $1`
 )
 
 // ChangeCredentials implements account.NoticeStore. It sets u's Epoch. The order is that of a Revoke
@@ -66,6 +70,9 @@ func (s *Store) ChangeCredentials(ctx context.Context, u *account.User,
 			return err
 		}
 		if err := b.changeLinks(u.ID, c); err != nil {
+			return err
+		}
+		if err := b.changeTrust(u.ID, c); err != nil {
 			return err
 		}
 		return b.addNotices(c.Notices)
@@ -153,7 +160,7 @@ func (b *batch) addNotices(notices []account.Notice) error {
 
 func (b *batch) addNotice(n account.Notice) error {
 	due := n.Made
-	if n.Kind != account.AddressLeft { // each has a link of its own
+	if n.Kind != account.AddressLeft && n.Kind != account.InvitationSent { // each has a link of its own
 		var id string
 		var sent int64
 		err := b.conn.one(b.ctx, similarNotice, []any{n.UserID, string(n.Kind), string(n.Channel),
@@ -176,7 +183,7 @@ func (b *batch) addNotice(n account.Notice) error {
 	_, err := b.conn.exec(b.ctx, insertNotice, trace.Mark(b.trace, uuid.NewString()), n.UserID, string(n.Channel), n.To,
 		string(n.Kind), n.ByOperator, n.Browser, n.Seed, linkBytes(n.Link), millis(n.Made),
 		millis(due), n.Language)
-	if err != nil || n.Seed == "" {
+	if err != nil || n.Seed == "" || n.Kind == account.InvitationSent {
 		return err
 	}
 	restores := ""

@@ -18,7 +18,7 @@ ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING revision, digest
 	setDeclared    = `UPDATE declared_sets SET revision = $2, digest = $3 WHERE name = $1`
 	selectDeclared = clientColumns + `(SELECT * FROM clients WHERE options LIKE '%"declared":true%' OR options LIKE '%"released":true%')` +
 		clientParts
-	declaredResources = `SELECT number, uri, scopes, created, set_name, declared, name, scope_texts, deleted FROM resources
+	declaredResources = `SELECT number, uri, scopes, created, set_name, declared, name, scope_texts, claims, deleted FROM resources
 WHERE NOT deleted OR declared ORDER BY number`
 	reviveResource = `UPDATE resources SET deleted = FALSE WHERE number = $1`
 )
@@ -33,7 +33,7 @@ func (s *Store) Declare(
 	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
 	execute := func(b *batch) error {
-		d := declaring{batch: b, records: records, due: map[string]*oauth.Declared{}}
+		d := declaring{batch: b, records: records, files: s.keyFiles, due: map[string]*oauth.Declared{}}
 		err := d.declare(sets)
 		done = d.done
 		return undone(err)
@@ -64,6 +64,7 @@ func undone(err error) error {
 type declaring struct {
 	*batch
 	records oauth.DeclareRecords
+	files   keyFiles
 	done    []oauth.Declared
 	due     map[string]*oauth.Declared // what is done for the sets that change, by name
 }
@@ -84,10 +85,16 @@ func (d *declaring) declare(sets []*oauth.DeclaredSet) error {
 	if due == nil {
 		return nil
 	}
-	if err := d.declareResources(due); err != nil {
-		return err
+	for _, declare := range []func([]*oauth.DeclaredSet) error{d.declareGroups,
+		d.declareAttributes, d.declareClaims, d.declareResources} {
+		if err := declare(due); err != nil {
+			return err
+		}
 	}
 	if err := d.declareClients(due); err != nil {
+		return err
+	}
+	if err := d.declareProviders(due); err != nil {
 		return err
 	}
 	for _, set := range due {
@@ -302,4 +309,66 @@ func (d *declaring) declareResource(old, former, r *oauth.Resource) error {
 
 func (d *declaring) noteResource(old, next *oauth.Resource) {
 	d.record(d.records.Resource(d.ctx, old, next))
+}
+
+// declareProviders creates and changes the providers of the sets, and disables those that are gone.
+func (d *declaring) declareProviders(sets []*oauth.DeclaredSet) error {
+	known, err := d.providers(d.files)
+	if err != nil {
+		return err
+	}
+	before, described := map[string]*oauth.Provider{}, map[string]bool{}
+	for _, p := range known {
+		before[p.ID] = p
+	}
+	for _, set := range sets {
+		for _, p := range set.Providers {
+			described[p.ID] = true
+			if err := d.declareProvider(set, before[p.ID], p); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range known {
+		if !p.Declared || d.due[p.Set] == nil || described[p.ID] {
+			continue
+		}
+		next := *p
+		next.Declared, next.Disabled, next.Released = false, true, true
+		if err := d.changeProvider(p.Set, p, &next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declareProvider makes a provider what set says. old is it as it was before; nil = there was none.
+func (d *declaring) declareProvider(set *oauth.DeclaredSet, old, p *oauth.Provider) error {
+	next := p
+	if old != nil {
+		if !old.Released { // what is released belongs to nobody
+			if err := d.checkOwner(set, "provider "+p.ID, old.Set, old.Declared); err != nil {
+				return err
+			}
+		}
+		if next = old.ReplacedBy(p); reflect.DeepEqual(next, old) {
+			return nil
+		}
+	}
+	if err := next.CheckRegistration(); err != nil {
+		return refused(set, "provider %s: %v", p.ID, err)
+	}
+	return d.changeProvider(set.Name, old, next)
+}
+
+func (d *declaring) changeProvider(set string, old, next *oauth.Provider) error {
+	err := d.saveProvider(next, d.files)
+	if errors.Is(undone(err), oauth.ErrBusy) {
+		return &oauth.DeclareError{Set: set, Message: fmt.Sprintf(
+			"provider %s: there are %d providers already", next.ID, oauth.MostProviders)}
+	}
+	if err == nil {
+		d.record(d.records.Provider(d.ctx, old, next))
+	}
+	return err
 }

@@ -90,6 +90,8 @@ func Statements() []string {
 		updateUser, lockUser, sessionOwner, selectLink, linkOwner, dueNotices, deleteUserCodes, deleteUserFamilies,
 		countTry, hasCode, takeChallenge, selectSends, lastSend, enterSends, hasLongCode, freeSend,
 		insertSession, selectSession, selectSessions, updateSession,
+		selectPending, confirmPending, takePending, selectTrust, deleteTrustOf, deletePendingOf,
+		selectFactorGuesses, deleteFactorGuess, freeFactorGuesses,
 		selectEnding + oneSession + ")", selectEnding + otherSessions + ")", selectEnding + surplusSessions + ")",
 		deleteWhich + oneSession, deleteWhich + otherSessions, deleteWhich + surplusSessions,
 		selectClientSession, addClientSession, tellClients, revokeSessionCodes, revokeSessionFamilies,

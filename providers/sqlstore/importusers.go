@@ -24,8 +24,8 @@ ON CONFLICT (id) DO UPDATE SET updated = excluded.updated RETURNING line, result
 	setImport = `UPDATE user_imports SET line = $2, result = $3 WHERE id = $1`
 	// An ID that nobody has is free.
 	collides = `SELECT id = $1, service_id = $2, COALESCE(email_key = $3, FALSE), COALESCE(phone_key = $4, FALSE),
-COALESCE(username_key = $5, FALSE) FROM users
-WHERE id = $1 OR service_id = $2 OR email_key = $3 OR phone_key = $4 OR username_key = $5 LIMIT 1`
+COALESCE(username_key = $5, FALSE), COALESCE(handle = $6, FALSE) FROM users
+WHERE id = $1 OR service_id = $2 OR email_key = $3 OR phone_key = $4 OR username_key = $5 OR handle = $6 LIMIT 1`
 	nextUserIDs = `UPDATE counters SET value = value + $1 WHERE name = 'user' RETURNING value`
 )
 
@@ -176,17 +176,20 @@ func (b *batch) importUser(u *account.User) (*account.FieldError, error) {
 	if err := checkUser(u); err != nil {
 		return &account.FieldError{Field: "line", Message: errText.Error()}, nil
 	}
+	if missing, err := b.missingGroup(u); err != nil || missing != "" {
+		return &account.FieldError{Field: "groups", Message: "must exist: there is no group " + missing}, err
+	}
 	// The insert comes first: it finds what collides by the indexes, whatever the database knows of the
 	// size of the table, which grows.
 	var lost refusal
 	if err := b.insertNumbered(u); !errors.As(err, &lost) {
 		return nil, err
 	}
-	fields := []string{"id", "service_id", "email", "phone_number", "username"}
+	fields := []string{"id", "service_id", "email", "phone_number", "username", "passkeys"}
 	same := make([]bool, len(fields))
 	err := b.conn.one(b.ctx, collides, []any{u.ID, u.ServiceID, key(account.Fold(u.Email)),
-		key(account.PhoneKey(u.Phone)), key(account.Fold(u.Username))},
-		&same[0], &same[1], &same[2], &same[3], &same[4])
+		key(account.PhoneKey(u.Phone)), key(account.Fold(u.Username)),
+		u.Credentials.Handle}, &same[0], &same[1], &same[2], &same[3], &same[4], &same[5])
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
 	}

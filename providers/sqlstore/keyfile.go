@@ -176,11 +176,7 @@ func (f *keyFile) wrap(k *oauth.Key) []byte {
 	if k.Purpose.IsSigning() {
 		secret = []byte(k.Private)
 	}
-	head := len(f.name) + chacha20poly1305.NonceSizeX
-	wrapped := make([]byte, head, head+len(secret)+chacha20poly1305.Overhead)
-	nonce := wrapped[copy(wrapped, f.name[:]):]
-	rand.Read(nonce)
-	return f.aead.Seal(wrapped, nonce, secret, wrapData(k))
+	return f.seal(secret, wrapData(k))
 }
 
 // wrapData binds a wrapped key to its row.

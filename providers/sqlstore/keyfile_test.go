@@ -296,6 +296,10 @@ func TestRewrap(t *testing.T) {
 			}
 			old := open(t, config)
 			before, list := allKeys(t, old), listKeys(t, old)
+			p := &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider, Secret: "hunter2"}
+			if err := old.SaveProvider(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
 			if d.name == "PostgreSQL" {
 				if _, err := sqlstore.Rewrap(t.Context(), config,
 					next); !errors.Is(err, sqlstore.ErrKeyFile) {
@@ -315,6 +319,12 @@ func TestRewrap(t *testing.T) {
 			}
 			if got := allKeys(t, both); !slices.Equal(got, before) {
 				t.Errorf("keys with both files: got %v, want the same %v", got, before)
+			}
+			if all, err := both.Providers(t.Context()); err != nil || len(all) != 1 || all[0].Secret != "hunter2" {
+				t.Errorf("got %+v and error %v, want the provider's secret with the new file", all, err)
+			}
+			if _, err := old.Providers(t.Context()); !errors.Is(err, sqlstore.ErrKeyFile) {
+				t.Errorf("secrets with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)
 			}
 			if _, err := old.Keys(t.Context(), time.Now()); !errors.Is(err, sqlstore.ErrKeyFile) {
 				t.Errorf("keys with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)
@@ -395,11 +405,22 @@ func TestDropTokenKeys(t *testing.T) {
 			if l, err := s.Link(t.Context(), hash); err != nil || l.Address != ann.Email {
 				t.Fatalf("got %+v and error %v, want a link", l, err)
 			}
-			if err := errors.Join(s.Close(),
+			waits := &account.PendingSignIn{Hash: newHash(), UserID: ann.ID,
+				Ends: time.Now().Add(time.Hour)}
+			trusted := &account.TrustedBrowser{Hash: newHash(), UserID: ann.ID,
+				Ends: time.Now().Add(time.Hour)}
+			if err := errors.Join(s.CreatePendingSignIn(t.Context(), waits),
+				s.TrustBrowser(t.Context(), trusted), s.Close(),
 				sqlstore.DropTokenKeys(t.Context(), config)); err != nil {
 				t.Fatal(err)
 			}
 			s = open(t, config)
+			_, pending := s.PendingSignIn(t.Context(), waits.Hash)
+			_, trust := s.TrustedBrowser(t.Context(), trusted.Hash)
+			if !errors.Is(pending, account.ErrNotFound) || !errors.Is(trust, account.ErrNotFound) {
+				t.Errorf("got %v and %v, want no sign-in that waits and no trusted browser", pending,
+					trust)
+			}
 			events, err := s.Events(t.Context(), audit.Filter{Limit: 10})
 			if err != nil || len(events) != 1 || events[0].Action != audit.KeysDropped ||
 				events[0].Target != "tokens" || events[0].Source != (audit.Source{}) {

@@ -56,7 +56,7 @@ func (s *Store) Keys(ctx context.Context, now time.Time) (keys []oauth.Key, err 
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
 	for _, k := range stored {
-		if !k.Expires.IsZero() && !k.Expires.After(now) {
+		if !k.Expires.IsZero() && !k.Expires.After(now) && !k.Purpose.IsKept() {
 			continue
 		}
 		if err := s.keyFiles.unwrap(&k); err != nil {
@@ -144,9 +144,12 @@ func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {
 			expires = later(expires, until)
 		}
 	}
-	if r.Drop {
+	switch {
+	case r.Purpose.IsKept():
+		_, err = b.conn.exec(b.ctx, retireKey, string(r.Purpose), millis(r.Now))
+	case r.Drop:
 		_, err = b.conn.exec(b.ctx, deleteKeys, string(r.Purpose))
-	} else {
+	default:
 		_, err = b.conn.exec(b.ctx, deleteExpired, string(r.Purpose), millis(r.Now))
 		if err == nil { // at least 1, because 0 is the current key
 			_, err = b.conn.exec(b.ctx, retireKey, string(r.Purpose), max(1, millis(expires)))
@@ -170,7 +173,7 @@ func later(a, b time.Time) time.Time {
 // use, unless the new one is in use before it.
 func blocks(k *oauth.Key, r *oauth.KeyRotation) bool {
 	switch {
-	case k.Purpose != r.Purpose:
+	case k.Purpose != r.Purpose, r.Purpose.IsKept():
 		return false
 	case r.Purpose.IsSigning():
 		return k.Expires.IsZero() && k.Starts.After(r.Now) && !r.Starts.Before(k.Starts)
@@ -402,7 +405,7 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 			}
 		}
 		n = len(stored) // no key has changed, so nobody has to be told
-		return nil
+		return b.resealProviders(files, file)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("rewrap keys: %w", err)
@@ -412,8 +415,9 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 
 // DropTokenKeys replaces all keys of TokenKeys by one, so that no access token is valid that was
 // issued before. It replaces the signing keys as well, which verify the tokens that are JWTs, and
-// deletes the links of notices and unfinished challenges. It is for a database that was restored: it does not know what was
-// ended since. It does not know which user IDs were given since either, so that the next one is
+// deletes the links of notices, invitations, unfinished challenges and sign-ins, and the trust in
+// browsers. It is for a database that was restored: it does not know what was ended since. It does not
+// know which user IDs were given since either, so that the next one is
 // above all of them. On SQLite it returns ErrInUse if a server has the database open.
 func DropTokenKeys(ctx context.Context, config Config) (err error) {
 	config.Exclusive = true // a server on SQLite would go on with the keys that it has read
@@ -448,7 +452,8 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 			if _, err := b.conn.exec(b.ctx, skipUserIDs, time.Now().UnixMilli()); err != nil {
 				return err
 			}
-			for _, text := range []string{deleteLinks, deleteChallenges} {
+			for _, text := range []string{deleteLinks, deleteChallenges, deleteInvitations,
+				dropInvitations, deletePendingSignIns, deleteTrustedBrowsers, deleteAttempts} {
 				if _, err := b.conn.exec(b.ctx, text); err != nil {
 					return err
 				}

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	selectResources = `SELECT number, uri, scopes, created, set_name, declared, name, scope_texts FROM resources WHERE NOT deleted ORDER BY number`
+	selectResources = `SELECT number, uri, scopes, created, set_name, declared, name, scope_texts, claims FROM resources WHERE NOT deleted ORDER BY number`
 	// A resource may be inserted if there is room, and none with its URI.
-	insertResource = `INSERT INTO resources (number, uri, scopes, created, set_name, declared, name, scope_texts)
-SELECT COALESCE(MAX(number), 0) + 1, $1, $2, CAST($3 AS BIGINT), $6, CAST($7 AS BOOLEAN), $8, $9 FROM resources
+	insertResource = `INSERT INTO resources (number, uri, scopes, created, set_name, declared, name, scope_texts, claims)
+SELECT COALESCE(MAX(number), 0) + 1, $1, $2, CAST($3 AS BIGINT), $6, CAST($7 AS BOOLEAN), $8, $9, $10 FROM resources
 HAVING COUNT(CASE WHEN deleted THEN NULL ELSE 1 END) < $4 AND COALESCE(MAX(number), 0) < $5
 ON CONFLICT DO NOTHING RETURNING number`
 	hasResource    = `SELECT number FROM resources WHERE uri = $1 AND NOT deleted`
-	changeResource = `UPDATE resources SET uri = $3, scopes = $4, set_name = $5, declared = $6, name = $7, scope_texts = $8
+	changeResource = `UPDATE resources SET uri = $3, scopes = $4, set_name = $5, declared = $6, name = $7, scope_texts = $8, claims = $9
 WHERE number = $1 AND scopes = $2 AND NOT deleted`
 	deleteResource = `UPDATE resources SET deleted = TRUE WHERE number = $1 AND NOT deleted`
 )
@@ -36,10 +36,13 @@ func (s *Store) Resources(ctx context.Context) (all []oauth.Resource, err error)
 
 // scanResource reads the columns of selectResources, and more.
 func scanResource(r row, more ...any) (resource oauth.Resource, err error) {
-	var scopes, texts string
+	var scopes, texts, claims string
 	var created int64
 	err = r.Scan(append([]any{&resource.Number, &resource.URI, &scopes, &created, &resource.Set,
-		&resource.Declared, &resource.Name, &texts}, more...)...)
+		&resource.Declared, &resource.Name, &texts, &claims}, more...)...)
+	if claims != "" {
+		resource.Claims = strings.Fields(claims)
+	}
 	resource.Scopes, resource.Created = strings.Fields(scopes), fromMillis(created)
 	if err == nil && texts != "" {
 		err = json.Unmarshal([]byte(texts), &resource.Texts)
@@ -67,7 +70,7 @@ func (s *Store) CreateResource(ctx context.Context, r *oauth.Resource) error {
 func (b *batch) createResource(r *oauth.Resource) error {
 	err := b.conn.one(b.ctx, insertResource, []any{r.URI, strings.Join(r.Scopes, " "),
 		millis(r.Created), oauth.MostRegistered, oauth.OwnResource - 1, r.Set, r.Declared,
-		r.Name, textsOf(r)}, &r.Number)
+		r.Name, textsOf(r), strings.Join(r.Claims, " ")}, &r.Number)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -98,7 +101,8 @@ func (b *batch) replaceResource(old, r *oauth.Resource) error {
 	text, args := deleteResource, []any{int64(old.Number)}
 	if r.Number != 0 {
 		text, args = changeResource, append(args, strings.Join(old.Scopes, " "), r.URI,
-			strings.Join(r.Scopes, " "), r.Set, r.Declared, r.Name, textsOf(r))
+			strings.Join(r.Scopes, " "), r.Set, r.Declared, r.Name, textsOf(r),
+			strings.Join(r.Claims, " "))
 	}
 	n, err := b.conn.exec(b.ctx, text, args...)
 	switch {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device, amr)
-SELECT $1, id, $3, $4, $5, $6, $7, $8 FROM users WHERE id = $2`
+	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device, amr, way, factored, new_browser)
+SELECT $1, id, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM users WHERE id = $2`
 	// surplusSessions are all but the new session and those that were used last.
 	surplusSessions = `user_id = $1 AND hash <> $2 AND hash NOT IN
 (SELECT hash FROM sessions WHERE user_id = $1 AND hash <> $2 ORDER BY seen DESC, created DESC, hash LIMIT $3)`
-	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by FROM sessions WHERE hash = $1`
-	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by FROM sessions
+	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by, way, factored, new_browser FROM sessions WHERE hash = $1`
+	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by, way, factored, new_browser FROM sessions
 WHERE user_id = $1 ORDER BY created, hash`
-	proveSession  = `UPDATE sessions SET proved = $2, proved_by = $3 WHERE hash = $1`
+	proveSession  = `UPDATE sessions SET proved = $2, proved_by = $3, factored = $4, amr = $5 WHERE hash = $1`
 	updateSession = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
 	useSignIn     = `UPDATE sessions SET used = $2 WHERE hash = $1 AND signed_in = $2 AND used <> $2`
 	sessionOwner  = `SELECT user_id FROM sessions WHERE hash = $1 AND user_id = $2`
@@ -36,7 +36,7 @@ func (s *Store) CreateSession(ctx context.Context, session *account.Session,
 		}
 		err = b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created),
 			millis(session.SignedIn), millis(session.Seen), millis(session.Expires), session.Device,
-			amr)
+			amr, string(session.Way), millis(session.Factored), session.NewBrowser)
 		if err != nil {
 			return err
 		}
@@ -85,13 +85,14 @@ func (s *Store) Sessions(ctx context.Context,
 func scanSession(r row) (*account.Session, error) {
 	var s account.Session
 	var hash []byte
-	var created, signedIn, seen, expires, used, proved int64
+	var created, signedIn, seen, expires, used, proved, factored int64
 	var amr string
 	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires, &used,
-		&s.Device, &amr, &proved, &s.ProvedBy); err != nil {
+		&s.Device, &amr, &proved, &s.ProvedBy, &s.Way, &factored, &s.NewBrowser); err != nil {
 		return nil, err
 	}
 	s.Hash, s.Proved = [32]byte(hash), fromMillis(proved)
+	s.Factored = fromMillis(factored)
 	if amr != "" {
 		s.AMR = strings.Fields(amr)
 	}
@@ -112,7 +113,7 @@ func (s *Store) UpdateSession(ctx context.Context, session *account.Session) err
 func (s *Store) ProveSession(ctx context.Context, session *account.Session) error {
 	return wrap("prove session", s.do(ctx, func(b *batch) error {
 		return b.change(proveSession, session.Hash[:], millis(session.Proved),
-			string(session.ProvedBy))
+			string(session.ProvedBy), millis(session.Factored), strings.Join(session.AMR, " "))
 	}))
 }
 

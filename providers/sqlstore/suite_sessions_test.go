@@ -29,7 +29,7 @@ func (f *fixture) newSession(created time.Time) *account.Session {
 	s := &account.Session{
 		Hash: newHash(), UserID: f.user.ID, Created: created, SignedIn: created, Seen: created,
 		Expires: f.now.Add(time.Hour),
-		Device:  "Firefox on Linux", AMR: []string{"otp", "sms"},
+		Device:  "Firefox on Linux", Way: account.PhoneWay, AMR: []string{"otp", "sms"},
 	}
 	f.endedTokens(f.CreateSession(f.ctx, s))
 	return s

@@ -29,6 +29,10 @@ var userTests = map[string]func(*testing.T, *fixture){
 	"ConcurrentClaimsHaveOneWinner":        concurrentClaims,
 	"DeleteUserRevokesTokens":              deleteUser,
 	"DeleteUserDeletesChallenges":          deleteUserWithChallenges,
+	"CredentialsFindTheirUser":             credentialsFindUser,
+	"CredentialIsUsedOnce":                 credentialIsUsedOnce,
+	"UseOfCredentialSendsNotices":          useSendsNotices,
+	"PasskeyChallengeIsUsedOnce":           passkeyChallengeOnce,
 	"ImportedPartIsDoneOnce":               importOnce,
 	"ImportRefusesWhatCollides":            importCollisions,
 	"DryImportKeepsNothing":                importDry,
@@ -41,9 +45,73 @@ func (f *fixture) fullUser() *account.User {
 		PlaceOfBirth: "London", DateOfBirth: "1815-12-10", Address: "St James's Square",
 		ProfilePicture: "https://x.example/a.png",
 		PasswordHash:   "$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA", PhoneSignIn: true,
+		Credentials: account.Credentials{
+			Handle: []byte("handle of Ada, 32 random bytes.."),
+			Passkeys: []account.Passkey{{
+				ID: []byte{1, 0, 255}, PublicKey: []byte{2}, Counter: 7, SignsIn: true,
+				Transports: []string{"usb"}, Name: "Key", Created: f.now, Used: f.now,
+			}},
+			Authenticator: &account.Authenticator{Secret: []byte{3}, Created: f.now, Step: 4},
+			RecoveryCodes: [][]byte{{5}, {6}},
+			Connections: []account.Connection{{
+				Issuer: "https://id.example", Subject: "Ada 1", Name: "ada", Created: f.now,
+			}},
+		},
 		Created: f.now,
 		Updated: f.now.Add(time.Second),
 	}
+}
+
+func credentialsFindUser(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	find := func(handle, subject string) (byHandle, byConnection error) {
+		got, byHandle := f.UserByHandle(f.ctx, []byte(handle))
+		if byHandle == nil && got.ID != u.ID {
+			t.Errorf("got user %d by handle, want %d", got.ID, u.ID)
+		}
+		got, byConnection = f.UserByConnection(f.ctx, "https://id.example", subject)
+		if byConnection == nil && got.ID != u.ID {
+			t.Errorf("got user %d by connection, want %d", got.ID, u.ID)
+		}
+		return byHandle, byConnection
+	}
+	byHandle, byConnection := find("handle of Ada, 32 random bytes..", "Ada 1")
+	f.must(byHandle)
+	f.must(byConnection)
+	byHandle, byConnection = find("", "ada 1")
+	f.wantError("no handle", byHandle, account.ErrNotFound)
+	f.wantError("other subject", byConnection, account.ErrNotFound)
+
+	other := &account.User{Name: "Bob", Created: f.now, Updated: f.now}
+	f.must(f.CreateUser(f.ctx, other))
+	other.Credentials.Connections = u.Credentials.Connections
+	f.wantError("connection of another user", f.UpdateUser(f.ctx, other), account.ErrTaken)
+	again := &account.User{Name: "Bob", Created: f.now, Updated: f.now, Credentials: other.Credentials}
+	f.wantError("new user with it", f.CreateUser(f.ctx, again), account.ErrTaken)
+
+	u.Credentials.Connections = nil
+	f.must(f.UpdateUser(f.ctx, u))
+	_, byConnection = find("", "Ada 1")
+	f.wantError("removed connection", byConnection, account.ErrNotFound)
+	f.must(f.UpdateUser(f.ctx, other))
+	f.must(f.DeleteUser(f.ctx, other.ID, [32]byte{}))
+	_, byConnection = find("", "Ada 1")
+	f.wantError("deleted user", byConnection, account.ErrNotFound)
+}
+
+// credentialIsUsedOnce uses one step of an authenticator app in two processes.
+func credentialIsUsedOnce(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	one, two := *u, *u
+	one.Credentials.Authenticator = &account.Authenticator{Secret: []byte{3}, Created: f.now, Step: 5}
+	f.must(f.UseCredential(f.ctx, &one))
+	f.wantError("second use", f.UseCredential(f.ctx, &two), account.ErrConflict)
+	f.wantError("change of what was read before", f.UpdateUser(f.ctx, &two), account.ErrConflict)
+	f.sameUser(&one)
+	f.must(f.DeleteUser(f.ctx, u.ID, [32]byte{}))
+	f.wantError("deleted user", f.UseCredential(f.ctx, &one), account.ErrNotFound)
 }
 
 func (f *fixture) sameUser(want *account.User) {
@@ -428,4 +496,45 @@ func importDry(t *testing.T, f *fixture) {
 	if created, _ := f.imported(dry); created != 1 {
 		t.Errorf("got %d created after the dry run, want 1", created)
 	}
+}
+
+func useSendsNotices(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	n := account.Notice{UserID: u.ID, Channel: account.Email, To: u.Email, Made: f.now, At: f.now,
+		Kind: account.PasskeyRefused, Count: 1}
+	old := *u
+	f.must(f.UseCredential(f.ctx, u, n))
+	f.wantError("by an old record", f.UseCredential(f.ctx, &old, n), account.ErrConflict)
+	due, _, err := f.DueNotices(f.ctx, f.now.Add(time.Minute), 10)
+	f.must(err)
+	if len(due) != 1 || due[0].Kind != account.PasskeyRefused || due[0].Count != 1 {
+		t.Errorf("got the notices %+v, want one of the passkey", due)
+	}
+}
+
+// passkeyChallengeOnce uses one challenge many times at once, and another after the sweep.
+func passkeyChallengeOnce(t *testing.T, f *fixture) {
+	hash, ends := newHash(), f.now.Add(5*time.Minute)
+	var wait sync.WaitGroup
+	errs := make([]error, 20)
+	for i := range errs {
+		wait.Go(func() { errs[i] = f.UsePasskeyChallenge(f.ctx, hash, ends) })
+	}
+	wait.Wait()
+	var used int
+	for _, err := range errs {
+		if err == nil {
+			used++
+		} else {
+			f.wantError("again", err, account.ErrConflict)
+		}
+	}
+	if used != 1 {
+		t.Errorf("got %d uses of one challenge, want one", used)
+	}
+	f.must(f.UsePasskeyChallenge(f.ctx, newHash(), ends.Add(time.Minute)))
+	f.sweep(ends.Add(time.Minute-time.Millisecond), 0)
+	f.wantError("before the sweep", f.UsePasskeyChallenge(f.ctx, hash, ends), account.ErrConflict)
+	f.sweep(ends.Add(time.Minute), 1)
 }

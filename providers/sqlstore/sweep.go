@@ -19,6 +19,9 @@ const deviceKept = oauth.DeviceCodeLifetime
 // assertionKept is how long a used assertion stays after it has expired, since clocks differ.
 const assertionKept = time.Minute
 
+// challengeKept is how long a used challenge stays after it has ended, since clocks differ.
+const challengeKept = time.Minute
+
 // sweepStep deletes rows that have expired, or have a given age.
 type sweepStep struct {
 	text string
@@ -37,7 +40,7 @@ var sweepSteps = []sweepStep{
 	{text: `DELETE FROM changes WHERE number IN
 (SELECT number FROM changes WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM keys WHERE (purpose, number) IN
-(SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 LIMIT $2)`},
+(SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 AND purpose <> '` + string(oauth.FactorKeys) + `' LIMIT $2)`},
 	{text: `DELETE FROM authorization_codes WHERE hash IN
 (SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM device_codes WHERE hash IN
@@ -48,8 +51,20 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM challenges WHERE hash IN
 (SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM used_challenges WHERE hash IN
+(SELECT hash FROM used_challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`, age: challengeKept},
+	{text: `DELETE FROM pending_sign_ins WHERE hash IN
+(SELECT hash FROM pending_sign_ins WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM trusted_browsers WHERE hash IN
+(SELECT hash FROM trusted_browsers WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM factor_guesses WHERE (user_id, id) IN
+(SELECT user_id, id FROM factor_guesses WHERE at <= $1 ORDER BY at LIMIT $2)`, age: account.FactorWindow},
+	{text: `DELETE FROM provider_attempts WHERE hash IN
+(SELECT hash FROM provider_attempts WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM links WHERE hash IN
 (SELECT hash FROM links WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM invitations WHERE id IN
+(SELECT id FROM invitations WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM outbox WHERE id IN
 (SELECT id FROM outbox WHERE sent > 0 AND sent <= $1 ORDER BY sent LIMIT $2)`, age: account.NoticeInterval},
 	{text: `DELETE FROM code_sends WHERE (recipient, number) IN

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Record is a client or a resource as the admin API shows it.
+// Record is an object as the admin API shows it.
 type Record map[string]any
 
 // Text returns a member that is a text; "" = there is none.
@@ -20,14 +20,11 @@ func (r Record) Text(name string) string {
 // Differences says in words what replaces the record old by new, a line for each key. An old of nil
 // is no object.
 func Differences(kind string, old, new Record) (lines []string) {
-	keys := ClientKeys
-	if kind == Resource {
-		keys = ResourceKeys
-	}
-	for _, k := range slices.Concat([]Key{{Name: "set", Type: "string"}}, keys) {
+	of := KindOf(kind)
+	for _, k := range slices.Concat([]Key{{Name: "set", Type: "string"}}, of.Keys) {
 		before, after := old[k.Name], new[k.Name]
 		switch {
-		case k.Name == "client_id" || k.Name == "uri" || sameValue(before, after):
+		case k.Name == of.ID || sameValue(before, after):
 		case k.Type == "secrets":
 			if line := secretsLine(before, after); line != "" {
 				lines = append(lines, line)
@@ -42,6 +39,9 @@ func Differences(kind string, old, new Record) (lines []string) {
 			lines = append(lines, k.Name+": "+shown(before)+" -> "+shown(after))
 		}
 	}
+	if !sameValue(old[secretSet], new[secretSet]) {
+		lines = append(lines, "client_secret: another one")
+	}
 	if !sameValue(old[scopeTexts], new[scopeTexts]) {
 		lines = append(lines, "scopes: other texts")
 	}
@@ -50,6 +50,9 @@ func Differences(kind string, old, new Record) (lines []string) {
 
 // scopeTexts is the member of a resource with what people read of its scopes.
 const scopeTexts = "scope_texts"
+
+// secretSet is the member of a provider with the time of its secret, which nobody is shown.
+const secretSet = "client_secret_set_at"
 
 // sameValue reports whether two values of a member mean the same. A missing one is false, 0 and "".
 func sameValue(a, b any) bool {

@@ -16,16 +16,20 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// The kinds of objects, in the order in which they are applied.
+// The names of Kinds.
 const (
-	Resource = "resource"
-	Client   = "client"
+	Group     = "group"
+	Attribute = "attribute"
+	Claim     = "claim"
+	Resource  = "resource"
+	Provider  = "provider"
+	Client    = "client"
 )
 
-// Object is a client or a resource that a file describes.
+// Object is what a file describes, such as a client.
 type Object struct {
 	Kind  string
-	ID    string // client_id or uri
+	ID    string // client_id, uri, id or name
 	Set   string
 	Where string         // file and line
 	Body  map[string]any // of the PUT request of the admin API
@@ -35,7 +39,7 @@ type Object struct {
 type Set struct {
 	Name     string
 	Revision int64
-	Objects  []Object // resources first
+	Objects  []Object // in the order of Kinds
 
 	revised string // where Revision is; "" = nowhere
 }
@@ -77,7 +81,7 @@ func Read(path string, stdin io.Reader, secrets Secrets) ([]*Set, error) {
 	var all []*Set
 	for _, s := range r.sets {
 		slices.SortFunc(s.Objects, func(a, b Object) int {
-			return cmp.Or(strings.Compare(b.Kind, a.Kind), strings.Compare(a.ID, b.ID))
+			return cmp.Or(cmp.Compare(placeOf(a.Kind), placeOf(b.Kind)), strings.Compare(a.ID, b.ID))
 		})
 		all = append(all, s)
 	}
@@ -86,6 +90,11 @@ func Read(path string, stdin io.Reader, secrets Secrets) ([]*Set, error) {
 	}
 	slices.SortFunc(all, func(a, b *Set) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// placeOf returns the place of a kind in the order of Kinds.
+func placeOf(name string) int {
+	return slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
 }
 
 func filesAt(path string) ([]string, error) {
@@ -185,29 +194,25 @@ func (r *reader) document(n *yaml.Node) error {
 		}
 		s.Revision, s.revised = int64(revision), fmt.Sprintf("%s:%d", r.file, n.Line)
 	}
-	for _, of := range []struct {
-		key, kind, id string
-		keys          []Key
-		required      []string
-	}{
-		{"resources", Resource, "uri", ResourceKeys, []string{"uri"}},
-		{"clients", Client, "client_id", ClientKeys, []string{"client_id", "name"}},
-	} {
-		list, _ := values[of.key].([]*yaml.Node)
+	for _, of := range Kinds {
+		list, _ := values[of.List].([]*yaml.Node)
 		for _, item := range list {
-			body, err := r.members(item, "a "+of.kind, of.keys)
+			body, err := r.members(item, article(of.Name), of.Keys)
 			if err != nil {
 				return err
 			}
 			for _, key := range of.required {
 				if body[key] == nil || body[key] == "" {
-					return r.at(item, "a %s needs the key %s", of.kind, key)
+					return r.at(item, "%s needs the key %s", article(of.Name), key)
 				}
+			}
+			if err := r.providerSecret(body, item); err != nil {
+				return err
 			}
 			if scopes, described := body["scopes"].(describedScopes); described {
 				body["scopes"], body[scopeTexts] = scopes.names, scopes.texts
 			}
-			o := Object{Kind: of.kind, ID: body[of.id].(string), Set: name, Body: body,
+			o := Object{Kind: of.Name, ID: body[of.ID].(string), Set: name, Body: body,
 				Where: fmt.Sprintf("%s:%d", r.file, item.Line)}
 			if err := r.add(s, o, item); err != nil {
 				return err
@@ -217,13 +222,29 @@ func (r *reader) document(n *yaml.Node) error {
 	return nil
 }
 
+// article returns a noun with its article.
+func article(noun string) string {
+	if noun[0] == 'a' {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
 // add adds an object to its set, unless it cannot be one.
 func (r *reader) add(s *Set, o Object, n *yaml.Node) error {
 	if o.Kind == Client {
 		if err := (&oauth.Client{ID: o.ID}).CheckID(); err != nil {
 			return r.at(n, "%v", err)
 		}
-		delete(o.Body, "client_id")
+	}
+	if o.Kind != Resource {
+		delete(o.Body, KindOf(o.Kind).ID) // it is in the path
+	}
+	if o.Kind == Provider {
+		if !oauth.IsProviderID(o.ID) {
+			return r.at(n, "id: it must have 1 to 40 letters in lower case, digits and hyphens")
+		}
+		delete(o.Body, "id")
 	}
 	if other := r.where[o.Kind+" "+o.ID]; other != "" {
 		return r.at(n, "%s %s is described at %s as well", o.Kind, o.ID, other)
@@ -232,6 +253,45 @@ func (r *reader) add(s *Set, o Object, n *yaml.Node) error {
 	o.Body["set"] = s.Name
 	s.Objects = append(s.Objects, o)
 	return nil
+}
+
+// providerSecret puts the secret of a provider where the admin API takes it.
+func (r *reader) providerSecret(body map[string]any, n *yaml.Node) error {
+	for _, key := range []string{clientSecretFile, clientSecretEnv} {
+		secret, given := body[key]
+		if !given {
+			continue
+		}
+		if body["client_secret"] != nil {
+			return r.at(n, "a provider has only one of %s and %s", clientSecretFile, clientSecretEnv)
+		}
+		body["client_secret"] = secret
+		delete(body, key)
+	}
+	return nil
+}
+
+// secretOfProvider returns the secret that a file or a variable has.
+func (r *reader) secretOfProvider(k Key, n *yaml.Node) (secret string, err error) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		return "", r.at(n, "%s: it must be a text", k.Name)
+	}
+	found := true
+	if k.Type == "secretenv" {
+		secret, found = r.secrets.Env(n.Value)
+	} else {
+		secret, err = r.secrets.File(n.Value, filepath.Dir(r.file))
+	}
+	secret = strings.TrimSpace(secret)
+	switch {
+	case err != nil:
+		return "", r.at(n, "%s: file %s: %v", k.Name, n.Value, err)
+	case !found:
+		return "", r.at(n, "%s: the variable %s is not set", k.Name, n.Value)
+	case secret == "":
+		return "", r.at(n, "%s: %s is empty", k.Name, n.Value)
+	}
+	return secret, nil
 }
 
 // members returns the values of a mapping by key. of says what it describes.
@@ -298,6 +358,8 @@ func (r *reader) value(k Key, n *yaml.Node) (any, error) {
 			return nil, r.at(n, "%s: it must be a whole number", k.Name)
 		}
 		return number, nil
+	case "secretfile", "secretenv":
+		return r.secretOfProvider(k, n)
 	case "object":
 		var members map[string]any
 		if n.Kind != yaml.MappingNode || n.Decode(&members) != nil {

@@ -9,13 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Write returns a document for each set of the records, as Read reads them. Values that a new object
-// has anyway are left out.
-func Write(resources, clients []Record) ([]byte, error) {
+// Write returns a document for each set of the records, which are those of a kind by its List, as Read
+// reads them. Values that a new object has anyway are left out.
+func Write(records map[string][]Record) ([]byte, error) {
 	setOf := func(r Record) string { return cmp.Or(r.Text("set"), defaultSet) }
 	var names []string
-	for _, r := range slices.Concat(resources, clients) {
-		names = append(names, setOf(r))
+	for _, kind := range Kinds {
+		for _, r := range records[kind.List] {
+			names = append(names, setOf(r))
+		}
 	}
 	slices.Sort(names)
 	var text bytes.Buffer
@@ -24,19 +26,15 @@ func Write(resources, clients []Record) ([]byte, error) {
 	for _, name := range slices.Compact(names) {
 		document := &yaml.Node{Kind: yaml.MappingNode}
 		put(document, "set", name)
-		for _, of := range []struct {
-			key     string
-			records []Record
-			keys    []Key
-		}{{"resources", resources, ResourceKeys}, {"clients", clients, ClientKeys}} {
+		for _, kind := range Kinds {
 			list := &yaml.Node{Kind: yaml.SequenceNode}
-			for _, r := range of.records {
+			for _, r := range records[kind.List] {
 				if setOf(r) == name {
-					list.Content = append(list.Content, item(r, of.keys))
+					list.Content = append(list.Content, item(r, kind.Keys))
 				}
 			}
 			if list.Content != nil {
-				document.Content = append(document.Content, scalar(of.key), list)
+				document.Content = append(document.Content, scalar(kind.List), list)
 			}
 		}
 		if err := encoder.Encode(document); err != nil {
@@ -52,6 +50,8 @@ func item(r Record, keys []Key) *yaml.Node {
 	for _, k := range keys {
 		value := r[k.Name]
 		switch {
+		case k.Type == "secretfile" && r.Text(secretSet) != "":
+			put(n, k.Name, r.Text("id")+".secret") // for the operator to fill
 		case k.Type == "secrets":
 			var hashes []map[string]string
 			list, _ := value.([]any)
@@ -70,7 +70,7 @@ func item(r Record, keys []Key) *yaml.Node {
 				put(described, scope, text)
 			}
 			n.Content = append(n.Content, scalar(k.Name), described)
-		case k.Name == "scopes" || k.Name == "grants" || !sameValue(value, nil):
+		case k.Name == "scopes" || k.Name == "grants" || k.Name == "kind" || !sameValue(value, nil):
 			put(n, k.Name, value)
 		}
 	}

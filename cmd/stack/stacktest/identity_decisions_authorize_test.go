@@ -120,7 +120,7 @@ func disabled(r *row) {
 	r.token(redemption(c, code)...).fails(r.t, 400, "invalid_grant")
 	r.token(renewal(c, tokens.refresh)...).fails(r.t, 400, "invalid_grant")
 	b.authorize(c).shows(200, "/login")
-	b.signIn(b.authorize(c), u).shows(422, "/login")
+	b.signIn(b.authorize(c), u).shows(403, "/login")
 	o.does(200, "POST", user+"/enable", "")
 	r.profile(tokens.access).object(r.t, 200)
 	tokens = r.token(renewal(c, tokens.refresh)...).tokens(r.t)

@@ -145,6 +145,9 @@ func (st *Stack) startNodes(t testing.TB, config stack.Config, n int) {
 	chooser := balancer.NewChooser(n, seed)
 	public, admin := listenBalanced(t, chooser), listenBalanced(t, chooser)
 	st.URL, st.AdminURL = "http://"+public.Address(), "http://"+admin.Address()
+	if config.Localhost {
+		st.URL = strings.Replace(st.URL, "127.0.0.1", "localhost", 1)
+	}
 	if config.Issuer == "" {
 		config.Issuer = st.URL
 	}

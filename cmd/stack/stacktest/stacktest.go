@@ -43,6 +43,9 @@ func BehindProxy(c *stack.Config) {
 	c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 }
 
+// Localhost makes the service one at http://localhost:PORT, where browsers have passkeys.
+func Localhost(c *stack.Config) { c.Localhost = true }
+
 // New starts a service without the identity service. Its upstream is a simulator without a budget.
 // It stops at the end of the test, which fails if a goroutine remains.
 func New(t testing.TB, options ...Option) *Stack {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"gatehouse/httpedge/pages"
 	"gatehouse/loadtest/lab/browser"
 )
 
@@ -47,7 +49,9 @@ func names(t *testing.T) []string {
 }
 
 // serve serves the golden pages as the service does.
-func serve(t *testing.T) string {
+func serve(t *testing.T) string { return serveFrom(t, golden) }
+
+func serveFrom(t *testing.T, folder string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -56,7 +60,7 @@ func serve(t *testing.T) string {
 			w.Write([]byte(logo))
 			return
 		}
-		page, err := os.ReadFile(filepath.Join(golden, filepath.Base(r.URL.Path)+".html"))
+		page, err := os.ReadFile(filepath.Join(folder, filepath.Base(r.URL.Path)+".html"))
 		if err != nil {
 			http.NotFound(w, r)
 			return
@@ -65,7 +69,7 @@ func serve(t *testing.T) string {
 		style, _, _ = bytes.Cut(style, []byte("</style>"))
 		sum := sha256.Sum256(style)
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+
-			base64.StdEncoding.EncodeToString(sum[:])+"'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'")
+			base64.StdEncoding.EncodeToString(sum[:])+"'; script-src "+pages.ScriptSource+"; img-src 'self'; base-uri 'none'; frame-ancestors 'none'")
 		w.Write(page)
 	}))
 	t.Cleanup(server.Close)
@@ -120,6 +124,51 @@ func examine(t *testing.T, tab context.Context, views []browser.View, url, name 
 			t.Errorf("%s: got %s", view.Name, violation)
 		}
 		if err := browser.Keep(tab, name+"-"+view.Name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestOtherLanguagesFit loads each page in each language but English on the smallest phone. Those of the
+// drafts, whose scripts differ most, are examined as well.
+func TestOtherLanguagesFit(t *testing.T) {
+	folder := t.TempDir()
+	write := exec.Command("go", "test", "-vet=off", "-count=1", "-run", "^TestPagesInEveryLanguage$",
+		"gatehouse/httpedge/pages", "-pages", folder)
+	if out, err := write.CombinedOutput(); err != nil {
+		t.Fatalf("write the pages: %v: %s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.html"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d pages, %v, want some", len(files), err)
+	}
+	url, tab := serveFrom(t, folder), browser.Open(t, chromium)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".html")
+		isDraft := strings.HasSuffix(name, ".ar") || strings.HasSuffix(name, ".ja")
+		if strings.Contains(name, "hostile") {
+			continue
+		}
+		if err := browser.Look(tab, browser.View{Width: 320}); err != nil {
+			t.Fatal(err)
+		}
+		if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
+			t.Fatal(err)
+		}
+		if over, err := browser.Overflow(tab); err != nil || over > 0 {
+			t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", name, over, err)
+		}
+		if !isDraft {
+			continue
+		}
+		found, err := browser.Examine(tab)
+		if err != nil || len(found) > 0 {
+			t.Errorf("%s: got %s, %v", name, found, err)
+		}
+		if err := browser.Look(tab, browser.View{Width: 390}); err != nil {
+			t.Fatal(err)
+		}
+		if err := browser.Keep(tab, name+"-390-light"); err != nil {
 			t.Error(err)
 		}
 	}

@@ -18,7 +18,7 @@ func (p *person) byPhone() {
 	p.fill("code", p.code(number, account.PhoneCode))
 }
 
-// TestRegisterByPhone checks that the code stays valid if the name is missing.
+// TestRegisterByPhone asks for the name after the code, which is not entered again if the name is missing.
 func TestRegisterByPhone(t *testing.T) {
 	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.visit(p.app.authorizeURL("view-user"))
@@ -28,10 +28,10 @@ func TestRegisterByPhone(t *testing.T) {
 		p.press("Send the code")
 		p.refused("/register/phone", "phone_number", "")
 		p.byPhone()
-		code := p.value("code")
+		p.press("Continue")
+		p.sees("/register/phone/verify", "What is your name?")
 		p.press("Continue")
 		p.refused("/register/phone/verify", "name", "")
-		p.fill("code", code)
 		p.fill("name", "Cleo")
 		p.press("Continue")
 		p.sees("/consent", "Allow Atlas", "Cleo", number)

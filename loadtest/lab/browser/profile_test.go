@@ -9,6 +9,7 @@ import (
 func TestEditProfile(t *testing.T) {
 	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
+		p.follow("Profile")
 		p.fill("name", "Ada Lovelace")
 		p.fill("username", "ada")
 		p.fill("gender", "female")
@@ -16,8 +17,8 @@ func TestEditProfile(t *testing.T) {
 		p.fill("profile_picture", "javascript:alert(1)")
 		p.fill("bio", "Numbers & engines, <b>mostly</b>")
 		p.press("Save profile")
-		p.refused("/me", "date_of_birth", "")
-		p.refused("/me", "profile_picture", "")
+		p.refused("/me/profile", "date_of_birth", "")
+		p.refused("/me/profile", "profile_picture", "")
 		if got := p.value("bio"); got != "Numbers & engines, <b>mostly</b>" {
 			t.Errorf("got bio %q, want the input", got)
 		}
@@ -25,7 +26,7 @@ func TestEditProfile(t *testing.T) {
 		p.fill("profile_picture", "https://example.com/ada.png")
 		p.fill("address", "12 St James's Square\nLondon")
 		p.press("Save profile")
-		p.sees("/me", "Your account", "Ada Lovelace", "Your profile is saved.")
+		p.sees("/me/profile", "Profile", "Ada Lovelace", "Your profile is saved.")
 		p.visit(p.app.authorizeURL("view-user"))
 		p.press("A Ada Lovelace ada@example.com")
 		p.press("Allow")
@@ -39,16 +40,16 @@ func TestEditProfile(t *testing.T) {
 func TestRemoveApp(t *testing.T) {
 	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
-		p.lacks("Atlas")
 		p.allow(p.app)
 		token := p.token(p.app)
 		if status, _ := p.profile(token); status != 200 {
 			t.Errorf("got %d, want 200", status)
 		}
 		p.visit("/me")
-		p.sees("/me", "Connected apps", "Atlas", "can see your name", "Last used: just now")
+		p.follow("Apps")
+		p.sees("/me/apps", "Connected apps", "Atlas", "can see your name", "Last used: just now")
 		p.press("Remove Atlas")
-		p.sees("/me", "Your account", "The app can no longer use your account.")
+		p.sees("/me/apps", "Connected apps", "The app can no longer use your account.")
 		p.lacks("Atlas")
 		if status, _ := p.profile(token); status != 401 {
 			t.Errorf("got %d with a removed app's token, want 401", status)
@@ -66,10 +67,10 @@ func TestSecurityHistory(t *testing.T) {
 		p.signedIn("Ada", "ada@example.com")
 		p.allow(p.app)
 		p.visit("/me")
-		p.follow("Security history")
+		p.follow("History")
 		p.sees("/me/history", "Security history", "You let Atlas see your name",
 			"You signed in", "in a new browser", "from 127.0.0.0/24")
-		p.follow("Back to your account")
+		p.follow("Overview")
 		p.sees("/me", "Your account")
 	})
 }

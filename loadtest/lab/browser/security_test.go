@@ -110,7 +110,7 @@ func TestDeleteAccount(t *testing.T) {
 		p.allow(p.app)
 		token := p.token(p.app)
 		p.visit("/me")
-		p.follow("Delete account")
+		p.follow("Delete")
 		p.sees("/me/delete", "Delete your account?")
 		p.fill("current_password", stacktest.Password)
 		p.press("Delete account")

@@ -1,0 +1,29 @@
+package console_test
+
+import (
+	"fmt"
+	"testing"
+
+	"gatehouse/actors/account"
+	"gatehouse/cmd/stack/stacktest"
+)
+
+// join adds a person to the operators' group, and leave takes them out again.
+func join(t *testing.T, st *stacktest.IdentityStack, u *account.User) {
+	t.Helper()
+	if err := st.People.AddMember(t.Context(), account.OperatorsGroup, u.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func leave(t *testing.T, st *stacktest.IdentityStack, u *account.User) {
+	t.Helper()
+	if err := st.People.RemoveMember(t.Context(), account.OperatorsGroup, u.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// age makes the session that old, and the last use of a factor, in milliseconds.
+func age(t *testing.T, st *stacktest.IdentityStack, signIn, factor int) {
+	st.Alter(t, fmt.Sprintf("UPDATE sessions SET signed_in = created - %d, created = created", max(signIn, 0)))
+}

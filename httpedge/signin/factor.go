@@ -1,0 +1,291 @@
+package signin
+
+import (
+	"errors"
+	"net/url"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// factorForm binds a form of the second step to the sign-in that waits.
+func factorForm(v *visit.Visit, purpose, token string) visit.Binding {
+	return v.Bind(purpose + " " + token)
+}
+
+// pendingFactor returns the sign-in of this browser that waits for a second factor. If there is none,
+// it responds and returns false.
+func (s *service) pendingFactor(v *visit.Visit) (
+	token string, about *people.PendingFactor, ok bool) {
+	token = s.FactorToken(v.HTTP)
+	about, err := s.people.PendingFactor(v.Ctx, token, s.factorBrowser(v, nil), v.Now)
+	switch {
+	case err == nil:
+		// A second look, now that the address is known by which the browser may be known.
+		about, err = s.people.PendingFactor(v.Ctx, token, s.factorBrowser(v, about), v.Now)
+		if err == nil {
+			return token, about, true
+		}
+		s.WriteFailure(v.HTTP, "read a sign-in", err)
+	case !errors.Is(err, people.ErrCodeExpired):
+		s.WriteFailure(v.HTTP, "read a sign-in", err)
+	case v.HTTP.IsPost() && s.resume(v):
+	default:
+		s.factorGone(v)
+	}
+	return "", nil, false
+}
+
+// factorGone begins anew after a sign-in that no longer waits.
+func (s *service) factorGone(v *visit.Visit) {
+	s.DropFactor(v.HTTP)
+	if !v.HTTP.IsPost() {
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+		return
+	}
+	s.showLogin(v, fasthttp.StatusUnprocessableEntity,
+		pages.Problem{Text: texts.Of("factor.gone")})
+}
+
+// factorBrowser returns the browser, which may be known to the account of a sign-in that waits.
+func (s *service) factorBrowser(v *visit.Visit, about *people.PendingFactor) people.Browser {
+	if about == nil {
+		return s.Browser(v, "")
+	}
+	return s.Browser(v, about.Address)
+}
+
+// factor shows and handles the page that asks for the second factor, before there is a session.
+func (s *service) factor(v *visit.Visit) {
+	token, about, ok := s.pendingFactor(v)
+	if !ok {
+		return
+	}
+	code := v.Field("code")
+	switch {
+	case !v.HTTP.IsPost():
+		s.showFactor(v, token, about, fasthttp.StatusOK)
+	case !v.CheckForm(factorForm(v, "factor", token)):
+		s.showFactor(v, token, about, fasthttp.StatusForbidden,
+			pages.Problem{Text: visit.TextStaleForm})
+	case code == "" || len(code) > visit.MaxSecretText:
+		s.showFactor(v, token, about, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "code", Text: texts.Of("factor.missing")})
+	default:
+		s.confirmFactor(v, token, about, code)
+	}
+}
+
+func (s *service) confirmFactor(v *visit.Visit, token string, about *people.PendingFactor,
+	code string) {
+	trust := v.Field("trust") == "true" && !about.Reset
+	in, err := s.people.ConfirmFactor(v.Ctx, token, code, trust, s.factorBrowser(v, about), v.Now)
+	status, problems := visit.Again(v, err, "code", "verify.too_many_wrong")
+	switch {
+	case err == nil:
+		s.DropFactor(v.HTTP)
+		s.finishSignIn(v, in)
+	case errors.Is(err, people.ErrFactorCode):
+		about.NeedsCode = true
+		s.showFactor(v, token, about, fasthttp.StatusTooManyRequests)
+	case errors.Is(err, people.ErrCodeExpired), errors.Is(err, people.ErrWrongCredentials):
+		s.factorGone(v)
+	case errors.Is(err, people.ErrWrongCode):
+		s.showFactor(v, token, about, status,
+			pages.Problem{Field: "code", Text: texts.Of("factor.wrong")})
+	case status != 0:
+		s.showFactor(v, token, about, status, problems...)
+	default:
+		s.WriteFailure(v.HTTP, "check a second factor", err)
+	}
+}
+
+// showFactor shows the page that asks for the second factor, or for a code to a channel first.
+func (s *service) showFactor(v *visit.Visit, token string, about *people.PendingFactor, status int,
+	problems ...pages.Problem) {
+	p := pages.Factor{
+		Client: v.ClientName(), Address: about.Address, Action: v.Path(pages.PathLoginFactor),
+		FormToken:   factorForm(v, "factor", token).NewFormToken(v.Now),
+		OffersTrust: !about.Reset, Back: v.Path(pages.PathLogin), Problems: problems,
+	}
+	if about.NeedsCode {
+		p.CodePath = v.Path(pages.PathFactorCode)
+		p.CodeToken = factorForm(v, "factor code", token).NewFormToken(v.Now)
+		for _, c := range about.Channels {
+			p.Channels = append(p.Channels, string(c))
+		}
+	}
+	s.Show(v, status, p)
+}
+
+// factorFlow sends a code to a channel of the account before the second factor, after too many wrong
+// ones.
+func (s *service) factorFlow() *visit.CodeFlow {
+	return &visit.CodeFlow{
+		Kind: pages.VerifyEmailProof, Purpose: account.ForFactor,
+		Start: pages.PathLoginFactor, Path: pages.PathFactorVerify, Resend: pages.PathFactorResend,
+		Restart: func(v *visit.Visit, status int, problems ...pages.Problem) {
+			if token, about, ok := s.pendingFactor(v); ok {
+				s.showFactor(v, token, about, status, problems...)
+			}
+		},
+	}
+}
+
+// factorCode handles the form that requests such a code.
+func (s *service) factorCode(v *visit.Visit) {
+	token, about, ok := s.pendingFactor(v)
+	switch {
+	case !ok:
+	case !v.HTTP.IsPost():
+		visit.Redirect(v.HTTP, v.Path(pages.PathLoginFactor))
+	case !v.CheckForm(factorForm(v, "factor code", token)):
+		s.showFactor(v, token, about, fasthttp.StatusForbidden,
+			pages.Problem{Text: visit.TextStaleForm})
+	default:
+		codeToken, err := s.people.BeginFactorCode(v.Ctx, token,
+			account.Channel(v.Field("channel")), s.factorBrowser(v, about), v.Now)
+		if errors.Is(err, people.ErrProofNeeded) {
+			s.showFactor(v, token, about, fasthttp.StatusUnprocessableEntity,
+				pages.Problem{Text: texts.Of("proof.choose")})
+			return
+		}
+		s.GoToCode(v, s.factorFlow(), codeToken, err)
+	}
+}
+
+// verifyFactor shows and handles the page that asks for such a code.
+func (s *service) verifyFactor(f *visit.CodeFlow) func(*visit.Visit) {
+	return func(v *visit.Visit) {
+		token, about, ok := s.pendingFactor(v)
+		if !ok {
+			return
+		}
+		codeToken, c, ok := s.Challenge(v, f)
+		if !ok {
+			return
+		}
+		code, ok := s.EnteredCode(v, f, codeToken, c)
+		if !ok {
+			return
+		}
+		err := s.people.ConfirmFactorCode(v.Ctx, token, codeToken, code, s.factorBrowser(v, about),
+			v.Now)
+		if err != nil {
+			s.RefuseCode(v, f, codeToken, c, err)
+			return
+		}
+		s.DropCode(v.HTTP)
+		visit.Redirect(v.HTTP, v.Path(pages.PathLoginFactor))
+	}
+}
+
+// stepUp shows and handles the page that asks for the second factor in a session, for a request that
+// needs it.
+func (s *service) stepUp(v *visit.Visit) {
+	visitors, err := s.Visitors(v)
+	if err != nil {
+		s.WriteFailure(v.HTTP, "read sessions", err)
+		return
+	}
+	who, ok := visit.FindVisitor(visitors, v.Chosen)
+	if v.Pending == nil && len(visitors) > 0 {
+		who, ok = visitors[0], true
+	}
+	if !ok || !who.User.HasSecondFactor() {
+		s.leaveStepUp(v, who)
+		return
+	}
+	v.By(who.User.ID)
+	form := v.Bind("step up " + who.Token)
+	code := v.Field("code")
+	switch {
+	case !v.HTTP.IsPost():
+		s.showStepUp(v, who, form, fasthttp.StatusOK)
+	case !v.CheckForm(form):
+		s.showStepUp(v, who, form, fasthttp.StatusForbidden,
+			pages.Problem{Text: visit.TextStaleForm})
+	case code == "" || len(code) > visit.MaxSecretText:
+		s.showStepUp(v, who, form, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "code", Text: texts.Of("factor.missing")})
+	default:
+		err := s.people.UseFactor(v.Ctx, who.User, who.Session, code,
+			s.Browser(v, who.Account().Address), v.Now)
+		status, problems := visit.Again(v, err, "code", "verify.too_many_wrong")
+		switch {
+		case err == nil:
+			s.leaveStepUp(v, who)
+		case errors.Is(err, people.ErrFactorCode), errors.Is(err, account.ErrNotFound):
+			visit.Redirect(v.HTTP, v.Path(pages.PathLogin)) // where a code confirms the browser
+		case errors.Is(err, people.ErrWrongCode):
+			s.showStepUp(v, who, form, status,
+				pages.Problem{Field: "code", Text: texts.Of("factor.wrong")})
+		case status != 0:
+			s.showStepUp(v, who, form, status, problems...)
+		default:
+			s.WriteFailure(v.HTTP, "check a second factor", err)
+		}
+	}
+}
+
+// leaveStepUp goes on with the request.
+func (s *service) leaveStepUp(v *visit.Visit, who visit.Visitor) {
+	switch {
+	case v.Pending == nil:
+		visit.Redirect(v.HTTP, v.Home())
+	case who.User == nil:
+		visit.Redirect(v.HTTP, v.Path(pages.PathAuthorize))
+	default:
+		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, who.User.ID))
+	}
+}
+
+func (s *service) showStepUp(v *visit.Visit, who visit.Visitor, form visit.Binding, status int,
+	problems ...pages.Problem) {
+	action := v.Path(pages.PathStepUp)
+	if v.Pending != nil {
+		action = v.PathChosen(pages.PathStepUp, who.User.ID)
+	}
+	s.Show(v, status, pages.Factor{
+		Client: v.ClientName(), Address: who.Account().Address, Action: action,
+		FormToken: form.NewFormToken(v.Now), StepsUp: true, Problems: problems,
+	})
+}
+
+// pathEnrol returns the path of the page that sets up an authenticator app, and then goes on to a path
+// of ours.
+func pathEnrol(then string) string {
+	return pages.PathMeApp + "?then=" + url.QueryEscape(then)
+}
+
+// goToEnrol has the person set up a second factor, in the account that continues.
+func (s *service) goToEnrol(v *visit.Visit, who visit.Visitor) {
+	visitors, err := s.Visitors(v)
+	if err != nil {
+		s.RefuseFailure(v, "read sessions", err)
+		return
+	}
+	s.putFirst(v, visitors, who)
+	visit.Redirect(v.HTTP, pathEnrol(v.PathChosen(pages.PathAuthorize, who.User.ID)))
+}
+
+// stepsUpForDevice responds and returns true if the client of a device needs a second factor that was
+// not used.
+func (s *service) stepsUpForDevice(v *visit.Visit, who visit.Visitor, client *oauth.Client) bool {
+	always := client.Options.RequireSecondFactor
+	switch {
+	case s.people.MustEnrol(who.User, who.Session, always):
+		visit.Redirect(v.HTTP, pathEnrol(v.Path(pages.PathDevice)))
+	case always && !who.Session.HasTwoFactors():
+		visit.Redirect(v.HTTP, v.Path(pages.PathStepUp))
+	default:
+		return false
+	}
+	return true
+}

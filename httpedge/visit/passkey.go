@@ -1,0 +1,77 @@
+package visit
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
+)
+
+// The fields of a form with a passkey.
+const (
+	fieldChallenge  = "challenge"
+	fieldCredential = "credential"
+)
+
+// Passkeys wraps the handler of a page that needs passkeys. Without them, the page does not exist.
+func (s *Site) Passkeys(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if s.people.PasskeyDomain() == "" {
+			s.ShowProblem(ctx, endpoint.ErrNotFound)
+			return
+		}
+		handle(ctx)
+	}
+}
+
+// ServiceName returns what people call the service.
+func (s *Site) ServiceName() string { return s.view.ServiceName() }
+
+// NewChallenge returns a challenge of WebAuthn, sealed for a binding, with what else the form keeps.
+func (v *Visit) NewChallenge(b Binding, kept ...byte) (challenge []byte, sealed string) {
+	challenge = make([]byte, people.ChallengeLength)
+	rand.Read(challenge)
+	return challenge, b.Seal(append(bytes.Clone(challenge), kept...), v.Now)
+}
+
+// PasskeyAnswer returns the answer in a form, and the n bytes that NewChallenge has kept. It returns
+// people.ErrPasskeyExpired for a challenge of another binding, or one that is too old.
+func (s *Site) PasskeyAnswer(v *Visit, b Binding, n int) (
+	a people.PasskeyAnswer, kept []byte, err error) {
+	payload, made, ok := b.Open(v.Field(fieldChallenge), people.ChallengeLength+n,
+		account.PasskeyChallengeLifetime, v.Now)
+	if !ok {
+		return a, nil, people.ErrPasskeyExpired
+	}
+	return people.PasskeyAnswer{Challenge: payload[:people.ChallengeLength], Made: made,
+		Response: []byte(v.Field(fieldCredential)), Caller: s.Caller(v)}, payload[people.ChallengeLength:], nil
+}
+
+// WantsChallenge reports whether the script of a page renews its challenge.
+func (v *Visit) WantsChallenge() bool {
+	return !v.HTTP.IsPost() &&
+		string(v.HTTP.Request.Header.Peek(fasthttp.HeaderAccept)) == "application/json"
+}
+
+// SendChallenge responds to the script of a page with the challenge of a form.
+func (s *Site) SendChallenge(v *Visit, p pages.Passkey) {
+	text, err := json.Marshal(pages.PasskeyChallenge{Challenge: p.Challenge, Options: json.RawMessage(p.Options)})
+	if err != nil {
+		s.WriteFailure(v.HTTP, "write a challenge", err)
+		return
+	}
+	endpoint.SetPrivateJSON(&v.HTTP.Response.Header)
+	v.HTTP.SetBody(text)
+}
+
+// PasskeyName returns the name of a new passkey: what the form says, or the browser.
+func PasskeyName(v *Visit) string {
+	return cmp.Or(v.Shown("name"), DeviceOf(string(v.HTTP.UserAgent())))
+}
