@@ -115,13 +115,15 @@ func newStory(t *testing.T) *story {
 		t.Fatalf("copy the repository: %v: %s", err, out)
 	}
 	public, admin, upstream := freePort(t), freePort(t), freePort(t)
+	local := strings.Replace(public, "127.0.0.1", "localhost", 1)
 	return &story{
 		dir: dir, shell: filepath.Join(t.TempDir(), "variables"),
 		env: append(environment(), "GATEHOUSE_LISTEN="+public, "GATEHOUSE_ADMIN_LISTEN="+admin,
-			"GATEHOUSE_BASE_URL=http://"+public, "GATEHOUSE_ADMIN_URL=http://"+admin,
+			"GATEHOUSE_BASE_URL=http://"+local, "GATEHOUSE_ADMIN_URL=http://"+admin,
 			"GATEHOUSE_LOOKUP_TIMEOUT=1m", "GATEHOUSE_CODE_TTL=10m"), // for a busy machine
 		ports: strings.NewReplacer("127.0.0.1:8080", public, "127.0.0.1:8081", admin,
-			"127.0.0.1:8082", upstream, url.QueryEscape("127.0.0.1:8080"), url.QueryEscape(public)),
+			"127.0.0.1:8082", upstream, "localhost:8080", local,
+			url.QueryEscape("localhost:8080"), url.QueryEscape(local)),
 	}
 }
 

@@ -265,7 +265,8 @@ func (s *Stack) bind() (err error) {
 			return wrong("Listen", err)
 		}
 	}
-	if s.config.Localhost = s.config.Localhost && isLoopback4(s.public); s.config.Localhost {
+	s.config.Localhost = s.config.Localhost && isLoopback4(s.public) && s.config.CertFile == ""
+	if s.config.Localhost {
 		s.public = onLocalhost(s.public)
 	}
 	s.onStop(func() error { return closeListener(s.public) })

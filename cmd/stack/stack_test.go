@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -57,6 +58,44 @@ func TestStopReleasesEverything(t *testing.T) {
 	}
 }
 
+// TestLocalhost reaches one service by both loopback addresses, after a restart at the same port as
+// well. Its issuer names localhost.
+func TestLocalhost(t *testing.T) {
+	c := config(t)
+	c.Localhost = true
+	for range 2 {
+		s, err := stack.Start(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx) }()
+		_, port, _ := net.SplitHostPort(s.Listen)
+		if s.URL != "http://localhost:"+port || s.People.PasskeyDomain() != "localhost" {
+			t.Errorf("got %s with passkeys for %q, want localhost", s.URL, s.People.PasskeyDomain())
+		}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		for _, host := range []string{"localhost", "127.0.0.1", "[::1]"} {
+			response, err := client.Get("http://" + host + ":" + port + "/.well-known/openid-configuration")
+			if err != nil {
+				t.Errorf("%s: %v", host, err)
+				continue
+			}
+			body, err := io.ReadAll(response.Body)
+			if err := errors.Join(err, response.Body.Close()); err != nil ||
+				!bytes.Contains(body, []byte(`"issuer":"`+s.URL+`"`)) {
+				t.Errorf("%s: got %s, %v, want the issuer %s", host, body, err, s.URL)
+			}
+		}
+		end()
+		if err := errors.Join(<-served, s.Close()); err != nil {
+			t.Errorf("got %v, want the service to stop", err)
+		}
+		c.Listen = s.Listen
+	}
+}
+
 // TestStartNamesTheField also checks that a failed start releases the listener.
 func TestStartNamesTheField(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,15 +105,16 @@ func TestStartNamesTheField(t *testing.T) {
 	defer taken.Close()
 	noFile := filepath.Join(t.TempDir(), "no.mmdb")
 	for field, change := range map[string]func(*stack.Config){
-		"Listen":             func(c *stack.Config) { c.Listen = taken.Addr().String() },
-		"AdminListen":        func(c *stack.Config) { c.AdminListen = taken.Addr().String() },
-		"Lookups.Upstream":   func(c *stack.Config) { c.Lookups.Upstream = ipapi.Config{} },
-		"Lookups.Files":      func(c *stack.Config) { c.Lookups.Files.Files = []string{noFile} },
-		"Lookups.CacheFile":  func(c *stack.Config) { c.Lookups.CacheFile = noFile + "/cache" },
-		"Lookups.Reverse":    func(c *stack.Config) { c.Lookups.Reverse = ptr.Config{Server: "nowhere"} },
-		"Lookups.Simulator":  func(c *stack.Config) { c.Lookups.SimulatorListen = taken.Addr().String() },
-		"Identity.Database":  func(c *stack.Config) { c.Identity.Database.URL = "mysql:" },
-		"Identity.Messenger": noSecret,
+		"Listen":                 func(c *stack.Config) { c.Listen = taken.Addr().String() },
+		"Identity.PasskeyDomain": func(c *stack.Config) { c.Identity.PasskeyDomain = "example.com" },
+		"AdminListen":            func(c *stack.Config) { c.AdminListen = taken.Addr().String() },
+		"Lookups.Upstream":       func(c *stack.Config) { c.Lookups.Upstream = ipapi.Config{} },
+		"Lookups.Files":          func(c *stack.Config) { c.Lookups.Files.Files = []string{noFile} },
+		"Lookups.CacheFile":      func(c *stack.Config) { c.Lookups.CacheFile = noFile + "/cache" },
+		"Lookups.Reverse":        func(c *stack.Config) { c.Lookups.Reverse = ptr.Config{Server: "nowhere"} },
+		"Lookups.Simulator":      func(c *stack.Config) { c.Lookups.SimulatorListen = taken.Addr().String() },
+		"Identity.Database":      func(c *stack.Config) { c.Identity.Database.URL = "mysql:" },
+		"Identity.Messenger":     noSecret,
 	} {
 		t.Run(field, func(t *testing.T) {
 			c := config(t)

@@ -116,7 +116,7 @@ func flush(text string) string {
 // kubelogin prefers.
 func Addresses(issuer string, port int) *strings.Replacer {
 	to := fmt.Sprintf(":%d", port)
-	return strings.NewReplacer("http://127.0.0.1:8080", issuer, ":3000", to, ":8000", to)
+	return strings.NewReplacer("http://localhost:8080", issuer, ":3000", to, ":8000", to)
 }
 
 // Create runs the commands of the recipe at st, with more flags for client create, and returns the
