@@ -198,6 +198,49 @@ var credentialRows = map[string]credentialRow{
 	},
 }
 
+// TestWaitingConnectionNeedsNewSignIn has a connection wait for a sign-in to the account with its
+// address. A session from before does not make it, nor one of somebody else, nor another browser.
+func TestWaitingConnectionNeedsNewSignIn(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byMail)
+	eves := f.newUser(t, account.User{Email: eve})
+	old, of := f.newSession(t, u), f.newSession(t, eves)
+	err := f.store.SaveProvider(f.ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
+		Issuer: acmeIssuer, ClientID: "gate", TrustEmail: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := f.BeginWith(f.ctx, people.With{Provider: "acme", Purpose: people.WithSignIn,
+		Secret: "secret"}, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := f.TakeWith(f.ctx, "acme", state, "secret", f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := f.FinishWith(f.ctx, a, people.Returned{State: state, Secret: "secret"}, nil, nil, f.now)
+	if err != nil || result.Waiting == "" || result.NeedsAddress || result.SignedIn != nil {
+		t.Fatalf("got %+v and error %v, want a connection that waits", result, err)
+	}
+	fresh := *old
+	fresh.SignedIn, fresh.Way = f.now, account.PasswordWay
+	of.SignedIn = f.now
+	wantError(t, "an old session", f.ConnectWaiting(f.ctx, result.Waiting, "secret", old, f.now), people.ErrAttemptEnded)
+	wantError(t, "somebody else", f.ConnectWaiting(f.ctx, result.Waiting, "secret", of, f.now), people.ErrAttemptEnded)
+	wantError(t, "another browser", f.ConnectWaiting(f.ctx, result.Waiting, "other", &fresh, f.now), people.ErrAttemptEnded)
+	late := f.now.Add(oauth.ProviderAttemptEnd)
+	wantError(t, "too late", f.ConnectWaiting(f.ctx, result.Waiting, "secret", &fresh, late), people.ErrAttemptEnded)
+	if err := f.ConnectWaiting(f.ctx, result.Waiting, "secret", &fresh, f.now); err != nil {
+		t.Errorf("got %v, want the connection", err)
+	}
+	wantError(t, "again", f.ConnectWaiting(f.ctx, result.Waiting, "secret", &fresh, f.now), people.ErrAttemptEnded)
+	owner, err := f.store.UserByConnection(f.ctx, acmeIssuer, "1")
+	if err != nil || owner.ID != u.ID {
+		t.Errorf("got %+v and error %v, want the account", owner, err)
+	}
+}
+
 // TestUndoEndsConnections undoes a removed address: connections that were younger than a day then go
 // with what was added since, and older ones stay.
 func TestUndoEndsConnections(t *testing.T) {
@@ -234,7 +277,8 @@ func (acme) AuthorizationURL(
 func (acme) Identity(
 	_ context.Context, p *oauth.Provider, _ oauth.ProviderResponse,
 ) (*oauth.ProviderIdentity, error) {
-	return &oauth.ProviderIdentity{Issuer: p.Issuer, Subject: "1", Account: "ann"}, nil
+	return &oauth.ProviderIdentity{Issuer: p.Issuer, Subject: "1", Account: "ann", Email: annMail,
+		EmailVerified: true}, nil
 }
 
 func (acme) IsAway(*oauth.Provider) bool { return false }

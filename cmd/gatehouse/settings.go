@@ -213,7 +213,7 @@ type serviceSettings struct {
 	upstreamSettings
 	settings
 	clusterSettings
-	Declare string `name:"declare" variable:"GATEHOUSE_DECLARE" group:"identity" placeholder:"DIR" help:"Folder or file with the clients and resources that the server declares at its start and at SIGHUP (default: none)."`
+	Declare string `name:"declare" variable:"GATEHOUSE_DECLARE" group:"identity" placeholder:"DIR" help:"Folder or file with the clients, resources and providers that the server declares at its start and at SIGHUP (default: none)."`
 }
 
 // The public addresses of the upstream.
