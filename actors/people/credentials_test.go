@@ -196,6 +196,52 @@ var credentialRows = map[string]credentialRow{
 			annMail: account.PasskeyRemoved, annPhone: account.PasskeyRemoved,
 		},
 	},
+	"authenticator added": {
+		has: byBoth, wants: audit.FactorsChanged,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			secret, _ := f.NewAuthenticator(u)
+			_, err := f.AddAuthenticator(f.ctx, u, p, secret, codeAt(f.t, secret, f.now), f.now)
+			return err
+		},
+		notices: map[string]account.Kind{
+			annMail: account.AuthenticatorAdded, annPhone: account.AuthenticatorAdded,
+		},
+	},
+	"authenticator removed": {
+		has: withApp, wants: audit.FactorsChanged, ends: true,
+		do: afterFactor(func(f *codeFixture, u *account.User, p people.Proof) error {
+			return f.RemoveAuthenticator(f.ctx, u, p, f.now)
+		}),
+		notices: map[string]account.Kind{
+			annMail: account.AuthenticatorRemoved, annPhone: account.AuthenticatorRemoved,
+		},
+	},
+	"recovery codes replaced": {
+		has: withApp, wants: audit.FactorsChanged,
+		do: afterFactor(func(f *codeFixture, u *account.User, p people.Proof) error {
+			_, err := f.ReplaceRecoveryCodes(f.ctx, u, p, f.now)
+			return err
+		}),
+		notices: map[string]account.Kind{
+			annMail: account.RecoveryCodesReplaced, annPhone: account.RecoveryCodesReplaced,
+		},
+	},
+}
+
+// withApp has an authenticator app.
+var withApp = account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
+	Credentials: account.Credentials{Authenticator: &account.Authenticator{Secret: []byte("sealed")},
+		RecoveryCodes: [][]byte{make([]byte, 32)}}}
+
+// afterFactor makes a change in a session in which the second factor was used.
+func afterFactor(
+	do func(*codeFixture, *account.User, people.Proof) error,
+) func(*codeFixture, *account.User, people.Proof) error {
+	return func(f *codeFixture, u *account.User, p people.Proof) error {
+		session := *p.Session
+		session.Factored, p.Session = f.now, &session
+		return do(f, u, p)
+	}
 }
 
 // TestWaitingConnectionNeedsNewSignIn has a connection wait for a sign-in to the account with its

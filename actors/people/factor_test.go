@@ -38,7 +38,7 @@ func (f *fixture) annAt(t *testing.T, now time.Time) (*account.User, *account.Se
 }
 
 // codeAt returns the code of an authenticator app, as another program makes it.
-func codeAt(t *testing.T, secret string, at time.Time) string {
+func codeAt(t testing.TB, secret string, at time.Time) string {
 	t.Helper()
 	code, err := totp.GenerateCode(secret, at)
 	if err != nil {

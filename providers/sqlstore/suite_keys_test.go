@@ -172,13 +172,13 @@ func orderOfKeys(t *testing.T, f *fixture) {
 	}
 	keys, err := f.Keys(f.ctx, f.now)
 	f.must(err)
-	const want = "[tokens key 2 tokens key 1 forms key 1 browsers key 2 browsers key 1 cluster key 1 rs256 key 1 es256 key 1]"
+	const want = "[tokens key 2 tokens key 1 forms key 1 browsers key 2 browsers key 1 cluster key 1 factors key 1 rs256 key 1 es256 key 1]"
 	if got := fmt.Sprint(keys); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	later, err := f.Keys(f.ctx, f.now.Add(time.Hour))
 	f.must(err)
-	if got := fmt.Sprint(later); got != "[tokens key 2 forms key 1 browsers key 2 cluster key 1 rs256 key 1 es256 key 1]" {
+	if got := fmt.Sprint(later); got != "[tokens key 2 forms key 1 browsers key 2 cluster key 1 factors key 1 rs256 key 1 es256 key 1]" {
 		t.Errorf("an hour later: got %s, want the current ones", got)
 	}
 	list, err := f.ListKeys(f.ctx)
