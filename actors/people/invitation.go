@@ -32,6 +32,11 @@ func (s *Service) accounts() account.Accounts {
 	return s.config.Accounts
 }
 
+// Invites reports whether people can be invited.
+func (s *Service) Invites() bool {
+	return s.accounts() != account.OperatorAccounts && s.Channels().Has(account.Email)
+}
+
 // Invite sends the person of an e-mail address a link to make an account, in place of an earlier
 // one. Name is optional. The error is account.FieldErrors, an account.FieldError,
 // account.ErrTaken if the address has an account, account.ErrNoGroup, or a failure.

@@ -82,7 +82,7 @@ func TestActivityInPlainWords(t *testing.T) {
 	}
 	for field, wrong := range map[string]string{"user": "x", "client": "!", "since": "yesterday", "action": "fly"} {
 		p := o.Once(http.MethodGet, "/console/activity?"+field+"="+wrong, nil)
-		if p.Status != http.StatusUnprocessableEntity || !strings.Contains(p.Body, `href="#`+field+`"`) {
+		if p.Status != http.StatusUnprocessableEntity || !strings.Contains(p.Body, `id="`+field+`-wrong"`) {
 			t.Errorf("%s: got %d %s, want 422", field, p.Status, p.Body)
 		}
 	}

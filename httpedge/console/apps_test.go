@@ -88,8 +88,8 @@ func TestWrongRegistrationIsShownAgain(t *testing.T) {
 		if p.Status != http.StatusSeeOther || p.Location != "/console/apps?recipe=-" {
 			t.Fatalf("%s: got %d to %q: %s, want 303 back", field, p.Status, p.Location, p.Body)
 		}
-		o.Get(p.Location).Says(t, `href="#`+field+`"`, `id="`+field+`-wrong"`, entered[len(entered)-1])
-		if again := o.Get(p.Location); strings.Contains(again.Body, "There is a problem") {
+		o.Get(p.Location).Says(t, `id="`+field+`-wrong"`, entered[len(entered)-1])
+		if again := o.Get(p.Location); strings.Contains(again.Body, `-wrong"`) {
 			t.Errorf("%s: got the problem once more, want it once", field)
 		}
 	}
@@ -102,7 +102,7 @@ func TestWrongRegistrationIsShownAgain(t *testing.T) {
 	if p.Status != http.StatusSeeOther {
 		t.Errorf("got %d %s for a long form, want 303", p.Status, p.Body)
 	}
-	o.Get(p.Location).Says(t, "There is a problem")
+	o.Get(p.Location).Says(t, `id="redirect_uris-wrong"`)
 }
 
 // TestAppIsChanged does all that can be done with an app. Each is in the trail with the person.
@@ -152,7 +152,7 @@ func TestAppIsChanged(t *testing.T) {
 	is("one secret", true, func(c *oauth.Client) bool {
 		return len(c.Secrets) == 1 && c.Secrets[0].Hash == oauth.HashOf(made[1])
 	})
-	o.done(path, "There is a problem", "do", "end-secret:"+newest(t, st, audit.SecretCreated).Target)
+	o.done(path, `class="summary"`, "do", "end-secret:"+newest(t, st, audit.SecretCreated).Target)
 	for _, action := range []audit.Action{audit.SecretCreated, audit.SecretRevoked} {
 		if e := newest(t, st, action); e.Actor.ID != id(o.user) {
 			t.Errorf("got %+v, want the person", e)
@@ -169,7 +169,7 @@ func TestAppIsChanged(t *testing.T) {
 	if before["name"] != "Atlas" || e.Actor.ID != id(o.user) {
 		t.Errorf("got %+v, want the person and the former name", e)
 	}
-	o.done(path, "There is a problem", "do", "change", "redirect_uris", "nothing")
+	o.done(path, `id="redirect_uris-wrong"`, "do", "change", "redirect_uris", "nothing")
 	if p := o.post(path, "do", "explode"); p.Status != http.StatusBadRequest {
 		t.Errorf("got %d for an unknown action, want 400", p.Status)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/people"
 	"gatehouse/actors/texts"
@@ -96,7 +97,7 @@ func (s *service) operators(handle func(*operator)) fasthttp.RequestHandler {
 			return
 		}
 		if len(visitors) == 0 {
-			s.askSignIn(v)
+			visit.Redirect(v.HTTP, signIn)
 			return
 		}
 		o := &operator{Visit: v, Visitor: visitors[0]}
@@ -133,22 +134,32 @@ func (s *service) refuse(o *operator, why refusal) {
 		s.record(audit.With(o.Ctx, audit.Event{Action: audit.AdminRefused, Outcome: audit.Refused,
 			Target: string(o.HTTP.Path()), Details: []string{string(why)}}))
 		m.Link, m.LinkText = pages.PathAccounts, texts.Of("me.switch")
-	case oneFactor, oldSignIn:
-		m.Link, m.LinkText = signInAgain, texts.Of("console.sign_in_again")
+	case oneFactor:
+		m.Link, m.LinkText = stepUp, texts.Of("console.confirm_now")
+		if !o.User.HasSecondFactor() {
+			m.Link, m.LinkText = pages.PathMeFactors, texts.Of("factors.heading")
+		}
+	case oldSignIn:
+		m.Link, m.LinkText = signIn, texts.Of("console.sign_in_again")
 	case oldFactor:
-		m.Link, m.LinkText = confirmAt(o), texts.Of("console.confirm_now")
+		m.Link, m.LinkText = confirmAt(o.User), texts.Of("console.confirm_now")
 	}
 	s.WriteMessage(o.HTTP, fasthttp.StatusForbidden, m)
 }
 
-// signInAgain is where a person signs in with two factors, and comes back.
-const signInAgain = pages.PathLogin
+// Where a person signs in or uses a second factor, and then comes to the console.
+const (
+	signIn = pages.PathLogin + "?" + visit.ToConsole
+	stepUp = pages.PathStepUp + "?" + visit.ToConsole
+)
 
-// confirmAt returns where a person uses a factor again, and comes back to this screen.
-func confirmAt(o *operator) string { return signInAgain }
-
-// askSignIn lets a person sign in who is not signed in.
-func (s *service) askSignIn(v *visit.Visit) { visit.Redirect(v.HTTP, signInAgain) }
+// confirmAt returns where a person uses a factor again: who has passkeys alone signs in by one.
+func confirmAt(u *account.User) string {
+	if u.HasSecondFactor() {
+		return stepUp
+	}
+	return signIn
+}
 
 // recordTimeout is how long the record of a read may take.
 const recordTimeout = 2 * time.Second
@@ -173,7 +184,7 @@ func (s *service) screen(o *operator, at string) pages.Console {
 		c.Notice = texts.Of(o.left.Notice)
 	}
 	if mayChange(o.User, o.Session, o.Now) == oldFactor {
-		c.Confirm = confirmAt(o)
+		c.Confirm = confirmAt(o.User)
 	}
 	return c
 }

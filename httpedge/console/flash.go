@@ -22,6 +22,7 @@ type flash struct {
 type wrong struct {
 	Field string `json:"f,omitempty"` // "" = the form as a whole
 	Key   string `json:"k,omitempty"` // of a text
+	N     int    `json:"n,omitempty"` // of the text
 	Text  string `json:"t,omitempty"` // in place of Key
 }
 
@@ -30,7 +31,7 @@ func (f *flash) problems() (all pages.Problems) {
 	for _, w := range f.Wrong {
 		text := texts.Literal(w.Text)
 		if w.Key != "" {
-			text = texts.Of(w.Key)
+			text = texts.Of(w.Key, "n", w.N)
 		}
 		all = append(all, pages.Problem{Field: w.Field, Text: text})
 	}

@@ -31,7 +31,7 @@ func mayEnter(u *account.User, session *account.Session, now time.Time) refusal 
 	switch {
 	case !isOperator(u):
 		return notOperator
-	case !hasTwoFactors(session):
+	case !session.HasTwoFactors():
 		return oneFactor
 	case now.Sub(session.SignedIn) >= freshSignIn:
 		return oldSignIn
@@ -55,11 +55,15 @@ func isOperator(u *account.User) bool { return u.Groups.HasAny(operatorsGroup) }
 
 var operatorsGroup = []string{account.OperatorsGroup}
 
-// hasTwoFactors reports whether the sign-in of a session has two factors.
-func hasTwoFactors(session *account.Session) bool { return slices.Contains(session.AMR, "mfa") }
-
-// factorUsed returns when a factor was last used in a session.
-func factorUsed(session *account.Session) time.Time { return session.SignedIn }
+// factorUsed returns when a factor was last used in a session that has two: the second one, or a
+// passkey.
+func factorUsed(session *account.Session) time.Time {
+	used := session.FactorUsed()
+	if session.ProvedBy.IsPasskey() && session.Proved.After(used) {
+		return session.Proved
+	}
+	return used
+}
 
 // isHidden reports whether the console does not exist for a caller; the zero Addr is unknown.
 func isHidden(networks []netip.Prefix, caller netip.Addr) bool {

@@ -27,7 +27,7 @@ func TestGates(t *testing.T) {
 	sessions := "UPDATE sessions SET "
 	restore := func() {
 		join(t, st, o.user)
-		st.Alter(t, sessions+"amr = 'pwd otp mfa', signed_in = created")
+		st.Alter(t, sessions+"amr = 'pwd otp mfa', signed_in = created, factored = 0")
 		st.Alter(t, "UPDATE users SET disabled = FALSE")
 	}
 	for _, row := range []struct {
@@ -74,12 +74,22 @@ func TestGates(t *testing.T) {
 		e.Target != "/console/apps" || len(e.Details) != 1 || e.Details[0] != "not_operator" {
 		t.Errorf("got %+v, want the person who was refused", e)
 	}
+	st.Alter(t, "UPDATE sessions SET amr = 'pwd'")
+	o.Once(http.MethodGet, "/console/apps", nil).Says(t, `href="/me/factors"`)
+	st.Alter(t, `UPDATE users SET credentials = '{"authenticator":{"secret":"AA==","created":"2026-01-01T00:00:00Z","step":1}}'`)
+	o.Once(http.MethodGet, "/console/apps", nil).Says(t, `href="/login/step-up?to=console"`)
+	o.Once(http.MethodGet, "/login/step-up?to=console", nil).Says(t, `action="/login/step-up?to=console"`)
+	st.Alter(t, "UPDATE users SET credentials = ''")
+	restore()
 	nobody := st.NewBrowser(t)
 	for _, screen := range screens {
 		if p := nobody.Once(http.MethodGet, screen, nil); p.Status != 302 ||
 			!strings.HasPrefix(p.Location, "/login") {
 			t.Errorf("got %d to %q at %s, want the sign-in", p.Status, p.Location, screen)
 		}
+	}
+	if p := nobody.Send(nobody.Get("/console/people"), "email", ada, "password", stacktest.Password); p.Path != "/console" || p.Status != 403 {
+		t.Errorf("got %d at %s after the sign-in, want the console", p.Status, p.Path)
 	}
 	if p := o.Once(http.MethodGet, "/console", nil); p.Location != "/console/apps" {
 		t.Errorf("got %d to %q, want the first screen", p.Status, p.Location)
@@ -145,7 +155,8 @@ func TestPagesCannotBeFramed(t *testing.T) {
 					t.Errorf("%s: got policy %q, want %s", screen, policy, want)
 				}
 			}
-			if strings.Contains(policy, "script-src") || strings.Contains(p.Body, "<script") {
+			if strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src 'self'") ||
+				strings.Contains(p.Body, "<script") || strings.Contains(p.Body, "onclick") {
 				t.Errorf("%s: got %q and %s, want no script", screen, policy, p.Body)
 			}
 			for name, want := range map[string]string{"X-Frame-Options": "DENY",

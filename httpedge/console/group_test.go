@@ -23,7 +23,9 @@ func leave(t *testing.T, st *stacktest.IdentityStack, u *account.User) {
 	}
 }
 
-// age makes the session that old, and the last use of a factor, in milliseconds.
+// age makes the sessions that old, and the last use of a second factor, in milliseconds.
 func age(t *testing.T, st *stacktest.IdentityStack, signIn, factor int) {
-	st.Alter(t, fmt.Sprintf("UPDATE sessions SET signed_in = created - %d, created = created", max(signIn, 0)))
+	t.Helper()
+	st.Alter(t, fmt.Sprintf("UPDATE sessions SET signed_in = created - %d, factored = created - %d",
+		signIn, factor))
 }

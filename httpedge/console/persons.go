@@ -25,6 +25,8 @@ const (
 	doEndSessions = "end-sessions"
 	doAddGroup    = "add-group"
 	doRemoveGroup = "remove-group"
+	doReset       = "reset-factors"
+	doInvite      = "invite"
 )
 
 // persons shows the screen of people, or does what a form of it says.
@@ -37,6 +39,8 @@ func (s *service) persons(o *operator) {
 		s.listPeople(o)
 	case !o.HTTP.IsPost():
 		s.showPerson(o, id)
+	case o.Field(fieldDo) == doInvite:
+		s.invite(o)
 	default:
 		s.changePerson(o, id)
 	}
@@ -65,6 +69,9 @@ func (s *service) searchPeople(o *operator) {
 // listPeople shows the search, and what it has found.
 func (s *service) listPeople(o *operator) {
 	p := pages.ConsolePeople{Console: s.screen(o, "people")}
+	if s.people.Invites() {
+		p.Invite = inviteForm(&p.Console, o.left.Fields)
+	}
 	text, _ := o.searchBinding().Reveal(string(o.HTTP.QueryArgs().Peek(paramQuery)), searchLifetime,
 		o.Now)
 	p.Query = string(text)
@@ -196,8 +203,13 @@ func actionsOfPerson(u *account.User) []pages.Action {
 	if u.Disabled {
 		do, state = doEnable, "console.person_is_disabled"
 	}
-	return []pages.Action{{Do: do, Text: texts.Of(state), Label: texts.Of("console.do_" + do),
+	all := []pages.Action{{Do: do, Text: texts.Of(state), Label: texts.Of("console.do_" + do),
 		Danger: !u.Disabled}}
+	if u.HasSecondFactor() || len(u.Credentials.RecoveryCodes) > 0 {
+		all = append(all, pages.Action{Do: doReset, Text: texts.Of("console.factors_lead"),
+			Label: texts.Of("console.do_reset"), Danger: true})
+	}
+	return all
 }
 
 // changePerson does what a form says with a person. It changes no member of the operators' group.
@@ -217,6 +229,9 @@ func (s *service) changePerson(o *operator, text string) {
 		err = s.people.DisableUser(o.Ctx, u.ID, o.Now)
 	case doEnable:
 		err = s.people.EnableUser(o.Ctx, u.ID, o.Now)
+	case doReset:
+		left.Notice = "console.factors_reset"
+		err = s.people.ResetFactors(o.Ctx, u.ID, o.Now)
 	case doEndSession:
 		left.Notice = "sessions.ended"
 		err = s.people.EndSession(o.Ctx, u.ID, o.Field("session"), o.Now)
@@ -242,6 +257,58 @@ func (s *service) changePerson(o *operator, text string) {
 	default:
 		s.leave(o, back, left)
 	}
+}
+
+// invite sends a person a link to make an account.
+func (s *service) invite(o *operator) {
+	fields := map[string]string{}
+	for _, name := range []string{"email", "name", "groups"} {
+		fields[name] = strings.TrimSpace(o.Shown(name))
+	}
+	_, err := s.people.Invite(o.Ctx, fields["email"], fields["name"], strings.Fields(fields["groups"]),
+		o.Now)
+	left := flash{Fields: fields}
+	var one account.FieldError
+	var several account.FieldErrors
+	switch {
+	case err == nil:
+		left = flash{Notice: "console.invited"}
+	case errors.Is(err, account.ErrTaken):
+		left.Wrong = []wrong{{Field: "email", Key: "console.taken"}}
+	case errors.Is(err, account.ErrNoGroup):
+		left.Wrong = []wrong{{Field: "groups", Key: "console.unknown_group"}}
+	case errors.As(err, &one):
+		left.Wrong = []wrong{wrongField(one)}
+	case errors.As(err, &several):
+		for _, f := range several {
+			left.Wrong = append(left.Wrong, wrongField(f))
+		}
+	default:
+		s.WriteFailure(o.HTTP, "invite", err)
+		return
+	}
+	s.leave(o, pages.PathConsolePeople, left)
+}
+
+// inviteForm returns the form that invites somebody, with what was entered.
+func inviteForm(c *pages.Console, entered map[string]string) *pages.AppForm {
+	line := func(name, label string, hint texts.Text) pages.AppField {
+		return c.Problems.Line(name, texts.Of(label), hint, entered[name])
+	}
+	return &pages.AppForm{Action: pages.PathConsolePeople, FormToken: c.FormToken, Do: doInvite,
+		Button: texts.Of("console.do_invite"), Texts: []pages.AppField{
+			line("email", "field.email", nil), line("name", "console.invite_name", nil),
+			line("groups", "console.groups", texts.Of("console.hint_groups")),
+		}}
+}
+
+// wrongField returns what is wrong with a field. What pages have no text for is said in English.
+func wrongField(f account.FieldError) wrong {
+	if f.Rule == "" {
+		return wrong{Field: f.Field, Text: f.Error() + "."}
+	}
+	key, _ := visit.FieldText(f)[0].(string)
+	return wrong{Field: f.Field, Key: key, N: f.Limit}
 }
 
 // fieldGroup is the field with the name of a group.

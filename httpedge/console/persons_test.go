@@ -97,7 +97,7 @@ func TestPersonIsChanged(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].ID() != sessions[1].ID() {
 		t.Errorf("got %d sessions, %v, want the other one", len(left), err)
 	}
-	o.done(path, "There is a problem", "do", "end-session", "session", sessions[0].ID())
+	o.done(path, `class="summary"`, "do", "end-session", "session", sessions[0].ID())
 	o.done(path, "All sessions are ended.", "do", "end-sessions")
 	by("end all sessions", audit.SignOut)
 	signedIn(one, false)
@@ -124,6 +124,13 @@ func TestPersonIsChanged(t *testing.T) {
 	}
 	if p := o.post(path, "do", "explode"); p.Status != http.StatusBadRequest {
 		t.Errorf("got %d for an unknown action, want 400", p.Status)
+	}
+	st.Alter(t, `UPDATE users SET credentials = '{"authenticator":{"secret":"AA==","created":"2026-01-01T00:00:00Z","step":1}}' WHERE id = `+id(u))
+	o.Get(path).Says(t, `value="reset-factors"`)
+	o.done(path, "The second factor and the recovery codes are removed.", "do", "reset-factors")
+	by("reset factors", audit.FactorsChanged)
+	if kept, err := st.Store.User(t.Context(), u.ID); err != nil || kept.HasSecondFactor() {
+		t.Errorf("got %+v, %v, want no second factor", kept, err)
 	}
 	history := "An operator disabled the account"
 	b, _ := st.SignedIn(t, kofi)
@@ -168,5 +175,34 @@ func TestOperatorsAreNotChanged(t *testing.T) {
 	}
 	if p := other.Once(http.MethodGet, "/console/apps", nil); p.Status != http.StatusOK {
 		t.Errorf("got %d for the other operator, want the console", p.Status)
+	}
+}
+
+// TestPersonIsInvited sends invitations. What is wrong is shown with the form.
+func TestPersonIsInvited(t *testing.T) {
+	st := stacktest.NewReachable(t, on)
+	o := newOperator(t, st.IdentityStack)
+	if _, err := st.People.CreateGroup(t.Context(), account.Group{Name: "sales"}); err != nil {
+		t.Fatal(err)
+	}
+	const path = "/console/people"
+	o.done(path, "The invitation is sent.", "do", "invite", "email", "rosa@example.com", "name", "Rosa", "groups", "sales")
+	e := newest(t, st.IdentityStack, audit.InvitationSent)
+	if e.Actor != (audit.Actor{Kind: audit.User, ID: id(o.user)}) {
+		t.Errorf("got %+v, want the operator", e)
+	}
+	sent, err := st.People.Invitations(t.Context(), "", 10)
+	if err != nil || len(sent) != 1 || sent[0].Email != "rosa@example.com" || sent[0].Groups != "sales" {
+		t.Errorf("got %+v, %v, want the invitation", sent, err)
+	}
+	for field, entered := range map[string][]string{
+		"email":  {"email", ada},
+		"groups": {"email", "bo@example.com", "groups", "gatehouse-operators"},
+	} {
+		o.done(path, `id="`+field+`-wrong"`, append([]string{"do", "invite"}, entered...)...)
+	}
+	o.done(path, `id="email-wrong"`, "do", "invite", "email", "nobody")
+	if sent, err := st.People.Invitations(t.Context(), "", 10); err != nil || len(sent) != 1 {
+		t.Errorf("got %d invitations, %v, want no other", len(sent), err)
 	}
 }

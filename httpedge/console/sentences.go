@@ -95,6 +95,9 @@ var sentences = []string{
 	"secret_revoked", "client_approved", "client_unapproved", "client_disabled", "client_enabled",
 	"resource_created", "resource_changed", "resource_deleted", "keys_rotated", "keys_dropped",
 	"user_read", "users_listed", "users_imported", "users_exported", "trail_read", "admin_refused",
+	"member_added", "member_removed", "group_created", "group_changed", "group_deleted",
+	"invitation_sent", "invitation_ended", "factors_changed", "factor_used", "passkey_added",
+	"passkey_removed", "passkey_refused", "connection_added", "connection_removed",
 	"client_registered", "client_ended", "client_failed", "budget_reached",
 }
 

@@ -34,33 +34,30 @@ type Action struct {
 	Danger bool
 }
 
-// AppField is a field of a form, made by Line or Lines.
+// AppField is a field of a form, made by Problems.Line or Problems.Lines.
 type AppField struct {
-	Name        string
+	Name        string // one of ours, never from outside
 	Label, Hint texts.Text
+	Text        string // as it was entered, or as it is
+	Lines       bool   // it has several lines
 	Problem     *Problem
-	Input       template.HTML
+	Marks       template.HTMLAttr // that tie it to what is said about it
 }
 
-// Line returns a field with one line. Names are the templates' own, never from outside; text may be
-// anything.
+// Line returns a field with one line.
 func (p Problems) Line(name string, label, hint texts.Text, text string) AppField {
-	return AppField{name, label, hint, p.At(name), template.HTML(`<input id="` + name + `" name="` + name +
-		`" spellcheck="false" value="` + template.HTMLEscapeString(text) + `"` + string(p.marked(name, hint)) + `>`)}
-}
-
-// Lines is Line for a field with several lines.
-func (p Problems) Lines(name string, label, hint texts.Text, text string) AppField {
-	return AppField{name, label, hint, p.At(name), template.HTML(`<textarea id="` + name + `" name="` + name +
-		`" rows="3" spellcheck="false"` + string(p.marked(name, hint)) + ">\n" + areaText.Replace(text) + "</textarea>")}
-}
-
-// marked is Mark for a field that has a hint, or none.
-func (p Problems) marked(name string, hint texts.Text) template.HTMLAttr {
-	if hint == nil {
-		return p.Mark(name)
+	f := AppField{Name: name, Label: label, Hint: hint, Text: text, Problem: p.At(name)}
+	if f.Marks = p.Mark(name); hint != nil {
+		f.Marks = p.Mark(name, name+"-hint")
 	}
-	return p.Mark(name, name+"-hint")
+	return f
+}
+
+// Lines returns a field with several lines.
+func (p Problems) Lines(name string, label, hint texts.Text, text string) AppField {
+	f := p.Line(name, label, hint, text)
+	f.Lines = true
+	return f
 }
 
 // Flag is a box to tick.
@@ -70,7 +67,7 @@ type Flag struct {
 	On    bool
 }
 
-// AppForm registers or changes an app.
+// AppForm registers or changes an app, or invites a person.
 type AppForm struct {
 	Action, FormToken string
 	Do                string
@@ -119,6 +116,7 @@ type ConsolePeople struct {
 	People []ConsoleRow
 	More   bool // others were found as well
 	Person *ConsolePerson
+	Invite *AppForm // invites somebody; nil = nobody can be invited
 }
 
 // ConsolePerson is one person.

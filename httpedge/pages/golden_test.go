@@ -131,6 +131,31 @@ var (
 		Signals: pages.SignalText(pages.UnknownCredential("id.example", "AQ"), pages.CurrentUserDetails("id.example", "Ag", "rosa@example.com", "Rosa Liebermann"))}
 )
 
+// consoleApp is an app on its screen, with problems in its form.
+func consoleApp(problems pages.Problems) pages.ConsoleApps {
+	const path = "/console/apps?id=shop"
+	form := &pages.AppForm{Action: path, FormToken: "token", Do: "change", Button: texts.Of("me.save"), Texts: []pages.AppField{
+		problems.Line("name", texts.Of("console.field_name"), nil, "Atlas"),
+		problems.Lines("redirect_uris", texts.Of("console.field_redirect_uris"), texts.Of("console.hint_redirect_uris"), "https://atlas.example/callback\nhttps://atlas.example/again"),
+		problems.Line("scopes", texts.Of("console.field_scopes"), texts.Of("console.hint_scopes"), "openid email"),
+	}, Flags: []pages.Flag{{Name: "require_pkce", Label: texts.Of("console.flag_require_pkce"), On: true}, {Name: "loopback_any_port", Label: texts.Of("console.flag_loopback_any_port")}}}
+	page := pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: "token", Problems: problems}, App: &pages.ConsoleApp{Path: path, Name: "Atlas", ID: "shop", Form: form,
+		Facts: []pages.Fact{{Label: texts.Of("console.client_id"), Values: []string{"shop"}}, {Label: texts.Of("console.kind"), Text: texts.Of("console.confidential")}},
+		Actions: []pages.Action{{Do: "approve", Text: texts.Of("console.not_approve"), Label: texts.Of("console.do_approve")},
+			{Do: "end-secret:AbCd1234", Of: "AbCd1234", Text: texts.Of("console.secret_since", "id", "AbCd1234", "day", may3), Label: texts.Of("console.end_secret"), Danger: true}}}}
+	if problems == nil {
+		page.Notice, page.Secret = texts.Of("console.app_created"), "gtcs_0123456789abcdefghijklmnopqrstuvwxyz"
+	}
+	return page
+}
+
+// inviteForm is the form that invites somebody, with problems.
+func inviteForm(problems pages.Problems) *pages.AppForm {
+	return &pages.AppForm{Action: "/console/people", FormToken: "token", Do: "invite", Button: texts.Of("console.do_invite"), Texts: []pages.AppField{
+		problems.Line("email", texts.Of("field.email"), nil, "rosa@example.com"),
+		problems.Line("groups", texts.Of("console.groups"), texts.Of("console.hint_groups"), "")}}
+}
+
 // all is every page in every state that a person can see.
 var all = map[string]page{
 	"login": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, FormToken: "token", Register: "/register" + flowQuery,
@@ -349,6 +374,43 @@ var all = map[string]page{
 	"me_history_end":  pages.MeHistory{Account: kofi, Later: true},
 	"me_history_hostile": pages.MeHistory{Account: rogue, Events: []pages.HistoryEvent{
 		{Number: 1, Time: texts.Literal(hostile), At: hostile, Text: texts.Literal(hostile), Count: 2, Device: texts.Literal(hostile), Near: hostile, Place: hostile}}},
+
+	"console_apps": pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: "token", Next: "/console/apps?after=shop"}, Apps: []pages.ConsoleRow{
+		{Path: "/console/apps?id=shop", Name: "Atlas", ID: "shop", Tags: []texts.Text{texts.Of("console.tag_approved")}},
+		{Path: "/console/apps?id=6ba7b810-9dad-11d1-80b4-00c04fd430c8", Name: "Bureau of Weights and Measures", ID: "6ba7b810-9dad-11d1-80b4-00c04fd430c8", Tags: []texts.Text{texts.Of("console.tag_disabled"), texts.Of("console.tag_declared")}}},
+		Recipes: []pages.ConsoleRow{{Path: "/console/apps?recipe=Apache", Name: "Apache"}, {Path: "/console/apps?recipe=openid-client", Name: "openid-client"}, {Path: "/console/apps?recipe=-"}}},
+	"console_apps_none": pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: "token", Confirm: "/login/step-up?to=console"}, Query: "nothing", Cut: true},
+	"console_app":       consoleApp(nil),
+	"console_app_again": consoleApp([]pages.Problem{{Field: "redirect_uris", Text: texts.Literal("At index 0, it must be https.")}, {Field: "scopes", Text: texts.Of("console.wrong_scopes")}}),
+	"console_people": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: "token"}, Query: "rosa", More: true, People: []pages.ConsoleRow{
+		{Path: "/console/people?id=7", Name: rosa.Name, Addresses: []string{rosa.Address, "+4915112345678", "7"}},
+		{Path: "/console/people?id=8", Name: "Rosa Kofi", Addresses: []string{"8"}, Tags: []texts.Text{texts.Of("console.tag_disabled"), texts.Of("console.tag_operator")}}}},
+	"console_people_first": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: "token", Notice: texts.Of("console.invited")}, Invite: inviteForm(nil)},
+	"console_people_again": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: "token", Problems: []pages.Problem{{Field: "email", Text: texts.Of("console.taken")}}},
+		Invite: inviteForm([]pages.Problem{{Field: "email", Text: texts.Of("console.taken")}})},
+	"console_person": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: "token"}, Person: &pages.ConsolePerson{Path: "/console/people?id=7", Name: rosa.Name, ID: 7,
+		Facts:   []pages.Fact{{Label: texts.Of("field.email"), Values: []string{rosa.Address}}, {Label: texts.Of("console.ways"), Text: texts.List([]texts.Text{texts.Of("console.has_password"), texts.Of("console.has_passkeys", "n", 2)})}, {Label: texts.Of("console.created"), Text: may3}},
+		Actions: []pages.Action{{Do: "disable", Text: texts.Of("console.person_not_disabled"), Label: texts.Of("console.do_disable"), Danger: true}, {Do: "reset-factors", Text: texts.Of("console.factors_lead"), Label: texts.Of("console.do_reset"), Danger: true}},
+		Groups:  []string{"engineering", "support"}, AllGroups: []string{"sales"}, Sessions: rosaMe.Sessions[:2]}},
+	"console_operator": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: "token"}, Person: &pages.ConsolePerson{Path: "/console/people?id=9", Name: "Ada", ID: 9, Operator: true,
+		Groups: []string{"gatehouse-operators"}, Sessions: rosaMe.Sessions[:1]}},
+	"console_activity": pages.ConsoleActivity{Console: pages.Console{At: "activity", FormToken: "token", Next: "/console/activity?before=9"}, Actions: []string{"sign_in", "sign_out"},
+		Health: []pages.Health{{Label: texts.Of("console.service"), Lines: []texts.Text{texts.Of("console.ready"), texts.Of("console.nodes_up", "n", 3, "up", 3)}},
+			{Label: texts.Of("console.messages"), Lines: []texts.Text{texts.Of("console.messages_waiting", "n", 1)}},
+			{Label: texts.Of("console.keys"), Lines: []texts.Text{texts.Of("console.key_age", "purpose", "tokens", "ago", yesterday)}},
+			{Label: texts.Of("console.certificates"), Lines: []texts.Text{texts.Of("console.certificate_ends", "use", "public", "day", may3, "n", 12)}}},
+		Filter: pages.ActivityFilter{Since: "2026-05-01"}, Events: []pages.ActivityEvent{
+			{HistoryEvent: pages.HistoryEvent{Number: 10, Time: texts.Moment(noon), At: "2026-05-03T12:04:59Z", Count: 1, Place: "192.0.2.0/24", Text: texts.Of("trail.account_disabled", "who", "Ada", "account", texts.Of("trail.account_of", "whom", rosa.Name))}, Action: "account_disabled", Who: "/console/people?id=7"},
+			{HistoryEvent: pages.HistoryEvent{Number: 9, Time: texts.Moment(noon), At: "2026-05-03T12:01:07Z", Count: 12, Text: texts.Of("trail.client_failed", "app", "Atlas", "what", "invalid client")}, Action: "client_failed", App: "/console/apps?id=shop"}}},
+	"console_activity_again": pages.ConsoleActivity{Console: pages.Console{At: "activity", FormToken: "token", First: "/console/activity?", Problems: []pages.Problem{{Field: "user", Text: texts.Of("console.wrong_user")}}}, Filter: pages.ActivityFilter{User: "rosa"}},
+	"console_apps_hostile":   pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: hostile, Problems: wrong}, Query: hostile, Apps: []pages.ConsoleRow{{Path: "/console/apps?id=x", Name: hostile, ID: hostile, Tags: []texts.Text{texts.Literal(hostile)}}}},
+	"console_app_hostile": pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: hostile}, Secret: hostile, App: &pages.ConsoleApp{Path: "/console/apps?id=x", Name: hostile, ID: hostile, ReadOnly: texts.Literal(hostile),
+		Facts: []pages.Fact{{Label: texts.Of("console.client_id"), Values: []string{hostile, hostile}}}, Actions: []pages.Action{{Do: hostile, Of: hostile, Text: texts.Literal(hostile), Label: texts.Literal(hostile)}},
+		Form: &pages.AppForm{Action: "/console/apps?id=x", FormToken: hostile, Do: "change", Button: texts.Of("me.save"), Texts: []pages.AppField{pages.Problems(nil).Line("name", texts.Of("console.field_name"), nil, hostile), pages.Problems(nil).Lines("jwks", texts.Of("console.field_jwks"), nil, hostile)}}}},
+	"console_person_hostile": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: hostile}, Query: hostile, Person: &pages.ConsolePerson{Path: "/console/people?id=7", Name: hostile, Groups: []string{hostile}, Group: hostile, AllGroups: []string{hostile},
+		Sessions: []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), Seen: texts.Literal(hostile)}}}},
+	"console_activity_hostile": pages.ConsoleActivity{Console: pages.Console{At: "activity", FormToken: hostile, Problems: wrong}, Actions: []string{hostile}, Filter: pages.ActivityFilter{Action: hostile, Since: hostile, User: hostile, Client: hostile},
+		Events: []pages.ActivityEvent{{HistoryEvent: pages.HistoryEvent{Number: 1, Time: texts.Literal(hostile), At: hostile, Text: texts.Literal(hostile), Count: 2, Place: hostile}, Action: hostile}}},
 
 	"me_password": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token"},
 	"me_password_again": pages.MePassword{Account: rosa, NeedsPassword: true, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{

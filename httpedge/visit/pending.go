@@ -168,6 +168,8 @@ func (s *Site) RefuseFailure(v *Visit, step string, err error) {
 // query.
 func (v *Visit) Path(page string) string {
 	switch {
+	case v.Pending == nil && v.console:
+		return page + "?" + ToConsole
 	case v.Pending == nil && v.Device != "":
 		return page + "?" + v.Device
 	case v.Pending == nil:
@@ -190,10 +192,11 @@ func (v *Visit) PathWith(page, name, value string) string {
 // paramUserCode is the parameter with the user code of a device (RFC 8628 section 3.3.1).
 const paramUserCode = "user_code"
 
-// OpenDevice notes that the visit leads on to the page for devices, if its URL says so, and returns
-// the user code that it names; "" = none.
+// OpenDevice notes that the visit leads on to the page for devices or to the console, if its URL says
+// so, and returns the user code that it names; "" = none.
 func (v *Visit) OpenDevice() (userCode string) {
 	args := v.HTTP.QueryArgs()
+	v.console = string(args.Peek(paramTo)) == "console"
 	if args.Has(paramUserCode) {
 		userCode, _ = oauth.ParseUserCode(string(args.Peek(paramUserCode)))
 		v.Device = paramUserCode + "=" + userCode
@@ -201,8 +204,16 @@ func (v *Visit) OpenDevice() (userCode string) {
 	return userCode
 }
 
+// ToConsole is the query of pages of the flow that lead on to the console.
+const ToConsole = paramTo + "=console"
+
+const paramTo = "to"
+
 // Home returns the path that a visit without a pending request leads on to.
 func (v *Visit) Home() string {
+	if v.console {
+		return pages.PathConsole
+	}
 	if v.Device != "" {
 		return v.Path(pages.PathDevice)
 	}

@@ -92,7 +92,8 @@ type Visit struct {
 	Secret  string            // of the browser
 	Form    []oauth.Parameter // also of a page that is shown again, without secrets
 
-	keys func() []oauth.Key // of Site
+	keys    func() []oauth.Key // of Site
+	console bool               // the visit is for the console
 }
 
 // Handle returns a handler that parses the form and calls handle. It refuses forms that other sites
