@@ -65,6 +65,9 @@ func (v *View) Language() *texts.Language { return v.language }
 // Content-Security-Policy.
 func (v *View) StyleSource() string { return v.hash }
 
+// Name returns the name of the service.
+func (v *View) Name() string { return v.brand.Name }
+
 // Logo returns the logo; nil = there is none.
 func (v *View) Logo() *brand.Image { return v.brand.Logo }
 

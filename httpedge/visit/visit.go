@@ -61,6 +61,9 @@ func New(config Config) *Site {
 	}
 }
 
+// ServiceName returns the name of the service.
+func (s *Site) ServiceName() string { return s.view.Name() }
+
 // Caller returns the address of the client, or the zero Addr.
 func (s *Site) Caller(v *Visit) netip.Addr { return s.caller(v.HTTP) }
 
