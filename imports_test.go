@@ -24,7 +24,7 @@ var floors = map[string]int{
 var (
 	leaves = []string{
 		"actors/oauth", "actors/account", "actors/audit", "actors/brand", "actors/geo", "actors/fair",
-		"actors/ratelimit", "actors/partition", "actors/texts", "actors/trace", "actors/wire",
+		"actors/lookalike", "actors/ratelimit", "actors/partition", "actors/texts", "actors/trace", "actors/wire",
 	}
 	services = []string{"actors/lookup", "actors/token", "actors/people"}
 )

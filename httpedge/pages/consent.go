@@ -93,6 +93,18 @@ func Permissions(scopes, granted oauth.Scopes) []Permission {
 	return all
 }
 
+// Uncovered returns scopes without those that let a client do nothing that another one of them does not:
+// a person reads nothing more than once. approved says that the client may see detailed profiles.
+func Uncovered(scopes oauth.Scopes, approved bool) oauth.Scopes {
+	if scopes.Contains(oauth.ViewUser) {
+		scopes &^= oauth.Email
+	}
+	if approved && scopes.Contains(oauth.DetailUser) {
+		scopes &^= oauth.Profile | oauth.Email | oauth.Phone | oauth.Address
+	}
+	return scopes
+}
+
 // ResourcePermissions says what a client can do at resources of others, each after "will be able
 // to", and which of it was granted before.
 func ResourcePermissions(reaches []oauth.Reach, granted oauth.Targets) []Permission {
@@ -135,6 +147,11 @@ type Consent struct {
 	// Unverified says that nobody has checked the client. With it, ReturnsHere says that
 	// Destination is a program on this computer.
 	Unverified, ReturnsHere bool
+	// Resembles is the name for which people could take Client: of this service, or of another client.
+	// "" = none. Mixed says that Client has letters of several scripts that look alike. Both are for
+	// Unverified.
+	Resembles string
+	Mixed     bool
 
 	Action    string
 	FormToken string

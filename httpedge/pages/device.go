@@ -26,6 +26,8 @@ type Device struct {
 	// describes it; "" = none does.
 	Unverified bool
 	Host       string
+	Resembles  string // as in Consent
+	Mixed      bool   // as in Consent
 	UserCode   string // that the device shows too
 	Place      string // rough place of the device; "" = not known
 	Minutes    int    // since the device asked

@@ -288,6 +288,10 @@ var all = map[string]page{
 		Unapproved: true, Host: "evil.example", Destination: "https://evil.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"device_unverified": pages.Device{Client: "Google Account Security", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "evil.example", UserCode: "BCDF-GHJK",
 		Minutes: 2, Action: "/device", FormToken: "token"},
+	"consent_lookalike": pages.Consent{Client: "\u0410tl\u0430s", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Resembles: "Atlas", Mixed: true,
+		Host: "atlas.evil.example", Destination: "https://atlas.evil.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"device_lookalike": pages.Device{Client: "G\u043e\u043egle", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Mixed: true, UserCode: "BCDF-GHJK",
+		Minutes: 2, Action: "/device", FormToken: "token"},
 	"consent_again": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts",
 		Problems: []pages.Problem{{Text: texts.Of("consent.choose")}}},
 	"consent_long": pages.Consent{Client: long.Name, ClientURI: "https://" + strings.Repeat("sub.", 40) + "example/", Account: long, Permissions: []pages.Permission{basic, full},
@@ -515,7 +519,7 @@ func TestPagesInEveryLanguage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := pages.NewView(brand.Brand{Host: "id.example"}, set)
+	v := pages.NewView(brand.Brand{}.Of("https://id.example"), set)
 	for name, p := range all {
 		if strings.HasPrefix(name, "brand") { // they have a view of their own
 			continue

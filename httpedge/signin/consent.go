@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/lookalike"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
@@ -62,6 +63,29 @@ func consentForm(v *visit.Visit, who visit.Visitor, consent account.Consent) vis
 		strconv.FormatInt(consent.Granted.UnixMilli(), 10) + v.Pending.Client.Description())
 }
 
+// maxCompared limits the clients whose names are compared with that of a client that nobody has
+// checked.
+const maxCompared = 500
+
+// resembled returns the name for which people could take that of a client that nobody has checked: the
+// service's, or that of a client that an operator made or checked. "" = none.
+func (s *service) resembled(v *visit.Visit, client *oauth.Client) (string, error) {
+	if !client.IsUnverified() {
+		return "", nil
+	}
+	if lookalike.Looks(client.Name, s.ServiceName()) {
+		return s.ServiceName(), nil
+	}
+	all, err := s.tokens.SettledClients(v.Ctx, "", maxCompared)
+	for _, other := range all {
+		if !other.IsUnverified() &&
+			lookalike.Skeleton(client.Name) == lookalike.Skeleton(other.Name) {
+			return other.Name, nil
+		}
+	}
+	return "", err
+}
+
 func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 	problems ...pages.Problem) {
 	request, client := v.Pending.Request, v.Pending.Client
@@ -78,15 +102,22 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
+	resembles, err := s.resembled(v, client)
+	if err != nil {
+		s.RefuseFailure(v, "read clients", err)
+		return
+	}
 	s.Show(v, status, pages.Consent{
 		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
 		Permissions: append(
-			pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
+			pages.Permissions(pages.Uncovered(request.Scopes, client.DetailApproved),
+				oauth.Scopes(consent.Scopes)),
 			pages.ResourcePermissions(v.Pending.Reaches, granted)...),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: request.Destination(), Host: client.HostBeforeConsent(request.RedirectURI),
 		Scheme:     oauth.PrivateScheme(request.RedirectURI),
 		Unverified: client.IsUnverified(), ReturnsHere: request.ReturnsHere(),
+		Resembles: resembles, Mixed: lookalike.MixesScripts(client.Name),
 		Action:    v.PathChosen(pages.PathConsent, who.User.ID),
 		FormToken: consentForm(v, who, consent).NewFormToken(v.Now),
 		Another:   v.Path(pages.PathAccounts), Problems: problems,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/lookalike"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
 	"gatehouse/actors/token"
@@ -180,10 +181,16 @@ func (s *service) showUserCode(v *visit.Visit, who visit.Visitor, status int, us
 func (s *service) showDevice(v *visit.Visit, who visit.Visitor, c *oauth.DeviceCode,
 	client *oauth.Client, status int, problems ...pages.Problem) {
 	userCode, _ := oauth.ParseUserCode(v.Field("user_code"))
+	resembles, err := s.resembled(v, client)
+	if err != nil {
+		s.WriteFailure(v.HTTP, "read clients", err)
+		return
+	}
 	s.Show(v, status, pages.Device{
 		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
 		Unverified: client.IsUnverified(), Host: client.Host(),
-		Permissions: pages.Permissions(c.Scopes, 0),
+		Resembles: resembles, Mixed: lookalike.MixesScripts(client.Name),
+		Permissions: pages.Permissions(pages.Uncovered(c.Scopes, client.DetailApproved), 0),
 		Unapproved:  c.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		UserCode:    userCode, Place: c.Place,
 		Minutes: int(v.Now.Sub(c.Created) / time.Minute), Action: pages.PathDevice,

@@ -80,6 +80,10 @@ func (s *Site) openRetry(ctx *fasthttp.RequestCtx, now time.Time) []oauth.Parame
 // false when the browser cannot keep what was entered; then the page is the response.
 func (s *Site) again(ctx *fasthttp.RequestCtx, status int, p pages.Page) bool {
 	form, ok := p.(againPage)
+	// A browser answers a challenge once: the page with a new one is the response.
+	if ctx.PostArgs().Has(fieldCredential) {
+		return false
+	}
 	if !ok || !ctx.IsPost() || status != fasthttp.StatusUnprocessableEntity || s.keys == nil ||
 		!isBrowserSecret(string(ctx.Request.Header.Cookie(s.cookies.secret))) {
 		return false

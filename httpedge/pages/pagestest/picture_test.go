@@ -36,8 +36,8 @@ func TestPictures(t *testing.T) {
 		}
 		config, err := png.DecodeConfig(bytes.NewReader(data))
 		if err != nil || config.Width != 2*pictureWidth || config.Height != pictureHeight ||
-			len(data) >= 60<<10 {
-			t.Errorf("%s: got a picture of %d by %d in %d bytes, %v, want %d by %d in less than 60 KiB",
+			len(data) >= 64<<10 {
+			t.Errorf("%s: got a picture of %d by %d in %d bytes, %v, want %d by %d in less than 64 KiB",
 				picture, config.Width, config.Height, len(data), err, 2*pictureWidth, pictureHeight)
 		}
 	}
