@@ -3,6 +3,7 @@ package pages_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/texts"
 )
 
 // TestAutocomplete compares each field's autocomplete attribute (HTML section
@@ -55,8 +57,9 @@ func named(all []*html.Node, name string) *html.Node {
 func TestFormsHaveTokensAndNoSecrets(t *testing.T) {
 	for name, p := range all {
 		for _, n := range nodes(t, render(t, p)) {
-			// One without an action chooses the language, and one that gets changes nothing.
-			if n.Data == "form" && attr(n, "action") != "" && has(n, "method") {
+			// One without an action chooses the language, and one that gets or searches changes nothing.
+			if n.Data == "form" && attr(n, "action") != "" && has(n, "method") &&
+				attr(n, "method") != "get" && attr(n, "role") != "search" {
 				if token := formToken(n); token == nil || attr(token, "value") == "" ||
 					attr(n, "method") != "post" {
 					t.Errorf("%s: got a form to %q without post or an anti-forgery token", name,
@@ -185,6 +188,28 @@ func TestPagesStateTheRules(t *testing.T) {
 				attr(n, "minlength") != strconv.Itoa(account.MinPassword) {
 				t.Errorf("%s: got minlength=%q, want %d", name, attr(n, "minlength"),
 					account.MinPassword)
+			}
+		}
+	}
+}
+
+// textKey matches a text in a template.
+var textKey = regexp.MustCompile(`\b(?:t|plain) "([a-z_]+\.[a-z_]+)"`)
+
+// TestTextsOfTemplatesExist: the key of a text that is missing would be shown to people.
+func TestTextsOfTemplatesExist(t *testing.T) {
+	files, err := filepath.Glob("*.html")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %v, error %v, want the templates", files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range textKey.FindAllSubmatch(text, -1) {
+			if got := languages.Of("en").Plain(texts.Of(string(key[1]))); got == string(key[1]) {
+				t.Errorf("%s: got no text %s, want one", name, key[1])
 			}
 		}
 	}
