@@ -8,6 +8,7 @@ import (
 	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
+	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge/pages"
 )
@@ -123,7 +124,7 @@ func TestWrongMethodAtAPage(t *testing.T) {
 }
 
 func TestUnknownPathInABrowser(t *testing.T) {
-	st := stacktest.NewIdentity(t)
+	st := stacktest.NewIdentity(t, func(c *stack.Config) { c.Home = "off" })
 	const title = "There is no page here"
 	for _, path := range []string{"/favicon.ico", "/me/nothing", "/login/", "/Login", "/oauth",
 		"/admin/v1/users"} {

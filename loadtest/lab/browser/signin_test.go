@@ -44,3 +44,20 @@ func TestSignOut(t *testing.T) {
 		p.sees("/accounts", "You are not signed in.")
 	})
 }
+
+// TestShowPassword presses the button that the script adds. Without scripts there is none.
+func TestShowPassword(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.visit("/login")
+		const field = `document.getElementById("password").type`
+		if !p.scripts {
+			p.lacks("Show password")
+			return
+		}
+		for _, want := range []string{"text", "password"} {
+			if got := evaluate[string](p, `document.querySelector(".show").click(), `+field); got != want {
+				t.Errorf("got a field of type %s, want %s", got, want)
+			}
+		}
+	})
+}
