@@ -30,7 +30,8 @@ type personalData struct {
 
 // wayData is a way to sign in.
 type wayData struct {
-	Kind  account.Way `json:"kind"`
+	Kind  account.Way `json:"kind"` // password, email, phone or passkey
+	Name  *string     `json:"name"` // of a passkey
 	Since time.Time   `json:"since"`
 }
 
@@ -101,7 +102,12 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 		if since.IsZero() {
 			since = u.Created
 		}
-		d.WaysIn = append(d.WaysIn, wayData{way, since.UTC()})
+		if !way.IsPasskey() {
+			d.WaysIn = append(d.WaysIn, wayData{Kind: way, Since: since.UTC()})
+		}
+	}
+	for _, key := range u.Credentials.Passkeys {
+		d.WaysIn = append(d.WaysIn, wayData{"passkey", textOrNull(key.Name), key.Created.UTC()})
 	}
 	if err := s.addApps(p, d); err != nil {
 		return nil, err
