@@ -42,7 +42,7 @@ func TestPersonalData(t *testing.T) {
 			Kind account.Way
 			Name *string
 		} `json:"ways_in"`
-		Apps    []struct {
+		Apps []struct {
 			Name   string
 			Scopes []string
 		}
