@@ -402,6 +402,8 @@ func TestLastPasskeyStays(t *testing.T) {
 	if got := f.Needs(u, session, false, f.now); got != people.NeedsCode {
 		t.Errorf("got need %d, want a step-up", got)
 	}
+	_, err = f.BeginProof(f.ctx, u, account.Email, testBrowser, f.now)
+	wantError(t, "a code in place of the passkey", err, people.ErrProofNeeded)
 	p := people.Proof{Session: session, Caller: browser}
 	wantError(t, "without a proof", f.RemovePasskey(f.ctx, u, p, key.ID, f.now), people.ErrProofNeeded)
 	a := f.answer()

@@ -44,7 +44,8 @@ type Config struct {
 	Compat       []string
 	Public       net.Listener // optional: serves in place of Listen; Close closes it
 	// Localhost makes a public address on 127.0.0.1 without TLS serve [::1] as well, if the machine
-	// has it. The URL and the default of Issuer then name localhost: browsers have no passkeys for addresses.
+	// has it. The URL and the default of Issuer then name localhost: browsers have no passkeys for
+	// addresses.
 	Localhost bool
 
 	Lookups  *Lookups  // nil = the service offers no lookups; at least one of the two is required

@@ -31,7 +31,8 @@ type personalData struct {
 
 // wayData is a way to sign in.
 type wayData struct {
-	Kind  account.Way `json:"kind"`
+	Kind  account.Way `json:"kind"` // password, email, phone or passkey
+	Name  *string     `json:"name"` // of a passkey
 	Since time.Time   `json:"since"`
 	// Issuer and Account are of a connection: the provider, and the account there.
 	Issuer  string `json:"issuer,omitempty"`
@@ -116,7 +117,12 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 				data.Kind, data.Issuer, data.Account = "connection", c.Issuer, c.Name
 			}
 		}
-		d.WaysIn = append(d.WaysIn, data)
+		if !way.IsPasskey() {
+			d.WaysIn = append(d.WaysIn, data)
+		}
+	}
+	for _, key := range u.Credentials.Passkeys {
+		d.WaysIn = append(d.WaysIn, wayData{Kind: "passkey", Name: textOrNull(key.Name), Since: key.Created.UTC()})
 	}
 	if err := s.addApps(p, d); err != nil {
 		return nil, err

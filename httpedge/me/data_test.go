@@ -25,12 +25,24 @@ func TestPersonalData(t *testing.T) {
 			Source: audit.Source{Actor: audit.Actor{Kind: audit.Operator, ID: "secret-operator"}}})); err != nil {
 		t.Fatal(err)
 	}
+	kept, err := st.Store.User(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.Credentials = account.Credentials{Handle: []byte("secret handle"), Passkeys: []account.Passkey{
+		{ID: []byte("secret id"), PublicKey: []byte("secret key"), Name: "My phone", SignsIn: true}}}
+	if err := st.Store.UpdateUser(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
 	b.Get("/me/data").Says(t, `href="/me/data/account.json"`)
 	p := b.Get("/me/data/account.json")
 	var got struct {
 		Profile map[string]any
-		WaysIn  []struct{ Kind account.Way } `json:"ways_in"`
-		Apps    []struct {
+		WaysIn  []struct {
+			Kind account.Way
+			Name *string
+		} `json:"ways_in"`
+		Apps []struct {
 			Name   string
 			Scopes []string
 		}
@@ -40,7 +52,7 @@ func TestPersonalData(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.Body), &got); err != nil || p.Status != http.StatusOK {
 		t.Fatalf("got %d %s, %v, want JSON", p.Status, p.Body, err)
 	}
-	if got.Profile["email"] != ada || len(got.WaysIn) != 2 || len(got.Apps) != 1 || got.Apps[0].Name != "Atlas" ||
+	if got.Profile["email"] != ada || len(got.WaysIn) != 3 || len(got.Apps) != 1 || got.Apps[0].Name != "Atlas" ||
 		len(got.Apps[0].Scopes) == 0 || len(got.Sessions) != 1 || !got.Sessions[0].Current || len(got.History) < 3 {
 		t.Errorf("got %s, want the account, its app, session and history", p.Body)
 	}
@@ -50,11 +62,10 @@ func TestPersonalData(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, p.Header.Get(name), want)
 		}
 	}
-	kept, err := st.Store.User(t.Context(), u.ID)
-	if err != nil {
-		t.Fatal(err)
+	if key := got.WaysIn[2]; key.Kind != "passkey" || key.Name == nil || *key.Name != "My phone" {
+		t.Errorf("got the way in %+v, want the passkey by its name", key)
 	}
-	for _, secret := range []string{kept.PasswordHash, "argon2", "secret-operator", "bo@example.com", "sign_out"} {
+	for _, secret := range []string{"c2VjcmV0", kept.PasswordHash, "argon2", "secret-operator", "bo@example.com", "sign_out"} {
 		if strings.Contains(p.Body, secret) {
 			t.Errorf("got %s, want nothing with %q", p.Body, secret)
 		}

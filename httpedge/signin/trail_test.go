@@ -39,7 +39,7 @@ var auditedElsewhere = map[audit.Action]string{
 	audit.FactorsChanged:    "TestEachChangeOfCredentials",
 	audit.ConnectionAdded:   "TestEachChangeOfCredentials",
 	audit.ConnectionRemoved: "TestEachChangeOfCredentials",
-	audit.PasskeyRefused:    "the test of copied passkeys",
+	audit.PasskeyRefused:    "TestCopiedPasskeyIsRefused",
 	audit.FactorUsed:        "TestSecondFactorIsAskedFor",
 	audit.MemberAdded:       "the tests of groups over the admin API",
 	audit.MemberRemoved:     "the tests of groups over the admin API",
