@@ -357,7 +357,7 @@ func (s *Service) matchFactor(u *account.User, code string, now time.Time) (kind
 func (s *Service) tellOfFactors(ctx context.Context, u *account.User) {
 	for _, c := range s.contactsOf(u) {
 		s.notify(account.Message{Channel: c.channel, To: c.address,
-			Kind: account.ManyFactorAttempts, Language: u.Language})
+			Kind: account.ManyFactorAttempts, Language: u.Language, Trace: audit.SourceOf(ctx).Trace})
 	}
 	s.record(audit.With(ctx, audit.Event{
 		Action: audit.BudgetReached, Outcome: audit.Refused, Subject: audit.OfUser(u.ID),

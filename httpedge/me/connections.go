@@ -148,7 +148,7 @@ func (s *service) goWith(p *person, purpose, back string) {
 func (s *service) proofButtons(p *person, start string) []pages.Provider {
 	choices, err := s.people.ProviderChoices(p.Ctx)
 	if err != nil {
-		s.LogFailure("read providers", err)
+		s.LogFailure(p.Visit, "read providers", err)
 		return nil
 	}
 	var proving []people.ProviderChoice

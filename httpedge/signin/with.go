@@ -19,7 +19,7 @@ import (
 func (s *service) providers(v *visit.Visit) []pages.Provider {
 	choices, err := s.people.ProviderChoices(v.Ctx)
 	if err != nil {
-		s.LogFailure("read providers", err)
+		s.LogFailure(v, "read providers", err)
 		return nil
 	}
 	return visit.ProviderButtons(v, choices, v.Bind,
@@ -35,7 +35,7 @@ func (s *service) waits(v *visit.Visit) *people.Waiting {
 	w, err := s.people.Waiting(v.Ctx, token, v.Secret, v.Now)
 	if err != nil {
 		if !errors.Is(err, people.ErrAttemptEnded) {
-			s.LogFailure("read a connection that waits", err)
+			s.LogFailure(v, "read a connection that waits", err)
 		}
 		s.DropWaiting(v.HTTP)
 		return nil
@@ -105,7 +105,7 @@ func (s *service) refuseWith(v *visit.Visit, id string, err error) {
 func (s *service) providerName(v *visit.Visit, id string) string {
 	choices, err := s.people.ProviderChoices(v.Ctx)
 	if err != nil {
-		s.LogFailure("read providers", err)
+		s.LogFailure(v, "read providers", err)
 	}
 	for _, p := range choices {
 		if p.ID == id {
@@ -260,7 +260,7 @@ func (s *service) connectWaiting(v *visit.Visit, session *account.Session) visit
 	}
 	result, err := resultOf(err)
 	if err != nil { // the person is signed in all the same
-		s.LogFailure("connect an account", err)
+		s.LogFailure(v, "connect an account", err)
 		return visit.WithFailed
 	}
 	return result

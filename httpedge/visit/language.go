@@ -67,7 +67,7 @@ func (s *Site) choseLanguage(v *Visit) bool {
 			err = s.people.SetLanguage(v.Ctx, visitors[0].User, l.Tag)
 		}
 		if err != nil { // the browser has it
-			s.failures.Log("keep a language", err)
+			s.LogFailure(v, "keep a language", err)
 		}
 	}
 	path := string(v.HTTP.Path())

@@ -146,7 +146,9 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 }
 
 // LogFailure logs an error of the service after which the page goes on without something.
-func (s *Site) LogFailure(step string, err error) { s.failures.Log(step, err) }
+func (s *Site) LogFailure(v *Visit, step string, err error) {
+	s.failures.Log(step, err, endpoint.Attributes(v.HTTP)...)
+}
 
 // WriteFailure responds with a page about an error of the service, and logs it unless the service
 // is only busy.
