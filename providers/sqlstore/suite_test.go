@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 				codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests,
 				clientTests, userTests, sessionTests, challengeTests, guessTests, sweepTests,
 				auditTests, leaseTests, clusterTests, budgetTests, deviceTests, assertionTests,
-				resourceTests, logoutTests, registrationTests,
+				resourceTests, logoutTests, registrationTests, groupTests,
 			} {
 				for name, test := range suite {
 					t.Run(name, func(t *testing.T) {
