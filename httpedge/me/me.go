@@ -131,6 +131,11 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		s.WriteFailure(p.HTTP, "read sessions", err)
 		return
 	}
+	attributes, err := s.ownAttributes(p)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read attributes", err)
+		return
+	}
 	channels := s.people.Channels()
 	latest := lastUsed(connections)[:min(len(connections), maxShown)]
 	shown, err := s.shownConnections(p, latest)
@@ -140,7 +145,8 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 	}
 	s.WritePage(p.HTTP, status, pages.Me{
 		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields,
-		Email: p.User.Email, Phone: p.User.Phone,
+		Attributes: attributes,
+		Email:      p.User.Email, Phone: p.User.Phone,
 		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
 		HasPassword: p.hasPassword(),
 		PhoneSignIn: p.User.Phone != "" &&

@@ -14,13 +14,14 @@ type Me struct {
 	Account         Account
 	FormToken       string
 	Fields          Profile // as it was entered, or as it is
-	Email           string  // verified; "" = none
-	Phone           string  // verified, E.164; "" = none
-	EmailOffered    bool    // the email address can be changed
-	PhoneOffered    bool    // the phone number can be changed
-	HasPassword     bool    // the account has one, which can be changed
-	PhoneSignIn     bool    // a code to the phone can replace the password
-	PhoneChoice     bool    // the person can choose that
+	Attributes      []AttributeField
+	Email           string // verified; "" = none
+	Phone           string // verified, E.164; "" = none
+	EmailOffered    bool   // the email address can be changed
+	PhoneOffered    bool   // the phone number can be changed
+	HasPassword     bool   // the account has one, which can be changed
+	PhoneSignIn     bool   // a code to the phone can replace the password
+	PhoneChoice     bool   // the person can choose that
 	Connections     []Connection
 	MoreConnections int // that are not among Connections
 	Sessions        []Session
@@ -55,6 +56,13 @@ func (p Me) Others() bool {
 	return p.MoreSessions > 0 || slices.ContainsFunc(p.Sessions, func(s Session) bool {
 		return !s.Current
 	})
+}
+
+// AttributeField is an attribute that operators let people change.
+type AttributeField struct {
+	Label string
+	Field string // name of the field: letters, digits, dots and underscores
+	Value string
 }
 
 // Profile is what a person may change without a code, under the documented field names.
