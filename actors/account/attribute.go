@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // MaxAttributes is the size of a person's attributes, as a JSON object in bytes.
@@ -75,6 +76,45 @@ func IsOfType(value json.RawMessage, typ string) bool {
 		return false
 	}
 	return json.Unmarshal(value, into) == nil
+}
+
+// FromText returns the value that a person has entered in a form, as JSON: null for "". The items of a
+// list are separated by commas. It may be of another type.
+func (a *Attribute) FromText(text string) json.RawMessage {
+	var value any = text
+	switch text = strings.TrimSpace(text); {
+	case text == "":
+		return json.RawMessage("null")
+	case a.Type == "strings":
+		items := strings.Split(text, ",")
+		for i := range items {
+			items[i] = strings.TrimSpace(items[i])
+		}
+		value = items
+	case a.Type != "string" && json.Valid([]byte(text)):
+		return json.RawMessage(text)
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // texts can be encoded
+	}
+	return encoded
+}
+
+// Text is the inverse of FromText; "" for a value of another type.
+func (a *Attribute) Text(value json.RawMessage) string {
+	if !a.accepts(value) {
+		return ""
+	}
+	var text string
+	var items []string
+	switch {
+	case json.Unmarshal(value, &text) == nil:
+		return text
+	case json.Unmarshal(value, &items) == nil:
+		return strings.Join(items, ", ")
+	}
+	return string(value)
 }
 
 // Attributes are the attributes of a person: a JSON object with sorted members; "" = none.

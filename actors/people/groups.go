@@ -2,12 +2,10 @@ package people
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
@@ -227,19 +225,4 @@ func (s *Service) attribute(
 // recordedAttribute returns what the audit trail says of an attribute.
 func recordedAttribute(a *account.Attribute) audit.Data {
 	return audit.Data{"type": a.Type, "change": a.Change, "set": a.Set}
-}
-
-// ChangeOwnAttributes changes attributes of a person, who asks for it. Only those that people may
-// change are. The errors are those of account.Attributes.With and of UpdateUser.
-func (s *Service) ChangeOwnAttributes(
-	ctx context.Context, id int64, changes map[string]json.RawMessage, now time.Time,
-) (*account.User, error) {
-	declared, err := s.config.Store.Attributes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read attributes: %w", err)
-	}
-	return s.UpdateUser(ctx, id, func(u *account.User) (err error) {
-		u.Attributes, err = u.Attributes.With(changes, declared, true)
-		return err
-	}, now)
 }

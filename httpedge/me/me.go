@@ -194,7 +194,12 @@ func (s *service) profile(p *person) {
 // showProfile shows the profile as stored or as entered.
 func (s *service) showProfile(p *person, status int, fields pages.Profile,
 	problems ...pages.Problem) {
-	s.WritePage(p.HTTP, status, pages.MeProfile{Account: p.Account(),
+	attributes, err := s.ownAttributes(p)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read attributes", err)
+		return
+	}
+	s.WritePage(p.HTTP, status, pages.MeProfile{Account: p.Account(), Attributes: attributes,
 		FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields, Notice: p.notice(),
 		Problems: problems})
 }

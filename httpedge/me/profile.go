@@ -1,6 +1,7 @@
 package me
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -80,15 +81,61 @@ func (s *service) saveProfile(p *person) {
 		s.RefusePage(p.Visit, texts.Of("message.repeated_field"), texts.Of("message.send_again"))
 		return
 	}
-	_, err := s.people.UpdateUser(p.Ctx, p.User.ID, func(u *account.User) error {
+	declared, err := s.people.Attributes(p.Ctx)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read attributes", err)
+		return
+	}
+	changes := sentAttributes(p, declared)
+	_, err = s.people.UpdateUser(p.Ctx, p.User.ID, func(u *account.User) (err error) {
 		for _, f := range profileFields {
 			if text, ok := sent[f.name]; ok {
 				*f.user(u) = text
 			}
 		}
-		return nil
+		u.Attributes, err = u.Attributes.With(changes, declared, true)
+		return err
 	}, p.Now)
 	s.respondToProfile(p, err)
+}
+
+// attributeField begins the names of fields with attributes.
+const attributeField = "attributes."
+
+// sentAttributes returns the attributes in the form. What a person may not change is among them.
+func sentAttributes(p *person, declared []account.Attribute) map[string]json.RawMessage {
+	changes := map[string]json.RawMessage{}
+	for _, given := range p.Form {
+		name, ok := strings.CutPrefix(given.Name, attributeField)
+		if !ok {
+			continue
+		}
+		var a account.Attribute // a text, if it is not declared
+		for _, d := range declared {
+			if d.Name == name {
+				a = d
+			}
+		}
+		changes[name] = a.FromText(strings.ToValidUTF8(given.Value, "\uFFFD"))
+	}
+	return changes
+}
+
+// ownAttributes returns the fields of the attributes that people may change.
+func (s *service) ownAttributes(p *person) ([]pages.AttributeField, error) {
+	declared, err := s.people.Attributes(p.Ctx)
+	if err != nil {
+		return nil, err
+	}
+	var fields []pages.AttributeField
+	values := p.User.Attributes.Members()
+	for _, a := range declared {
+		if a.Change == account.ChangedByPerson {
+			fields = append(fields, pages.AttributeField{Label: strings.ReplaceAll(a.Name, "_", " "),
+				Field: attributeField + a.Name, Value: a.Text(values[a.Name])})
+		}
+	}
+	return fields, nil
 }
 
 // respondToProfile responds after an attempt to save a profile.

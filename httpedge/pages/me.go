@@ -48,6 +48,8 @@ type MeProfile struct {
 	Fields    Profile    // as it was entered, or as it is
 	Notice    texts.Text // something that has gone well; nil = nothing
 	Problems  Problems
+	// Attributes are those that operators let people change.
+	Attributes []AttributeField
 }
 
 // Render returns the page.
@@ -58,6 +60,13 @@ type MeData struct{ Account Account }
 
 // Render returns the page.
 func (p MeData) Render(v *View) ([]byte, error) { return v.render(meData, p) }
+
+// AttributeField is an attribute that operators let people change.
+type AttributeField struct {
+	Label string
+	Field string // name of the field: letters, digits, dots and underscores
+	Value string
+}
 
 // Profile is what a person may change without a code, under the documented field names.
 type Profile struct {

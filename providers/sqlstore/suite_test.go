@@ -25,6 +25,7 @@ func TestConformance(t *testing.T) {
 				clientTests, userTests, sessionTests, challengeTests, guessTests, sweepTests,
 				auditTests, leaseTests, clusterTests, budgetTests, deviceTests, assertionTests,
 				resourceTests, logoutTests, registrationTests, factorTests, providerTests, searchTests,
+				groupTests,
 			} {
 				for name, test := range suite {
 					t.Run(name, func(t *testing.T) {
