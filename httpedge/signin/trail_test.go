@@ -28,6 +28,8 @@ var auditedElsewhere = map[audit.Action]string{
 	audit.ClientEnded:      "TestRegistrationIsRecorded",
 	audit.LogoutLost:       "TestGivesUpAfterMaxAge",
 	audit.ChangeUndone:     "TestLinkUndoesChange",
+	audit.FactorsChanged:   "TestFactorsAreRecorded",
+	audit.FactorUsed:       "TestFactorsAreRecorded",
 	audit.UsersListed:      "TestOperatorHidesNothing",
 	audit.UsersExported:    "TestOperatorHidesNothing",
 	audit.UsersImported:    "ImportedPartIsDoneOnce",
