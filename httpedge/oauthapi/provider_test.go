@@ -226,7 +226,7 @@ func discovered(issuer string) map[string]any {
 			"urn:ietf:params:oauth:grant-type:device_code"},
 		"subject_types_supported":               []any{"public"},
 		"id_token_signing_alg_values_supported": algs,
-		"acr_values_supported":                  []any{"1"},
+		"acr_values_supported":                  []any{"1", "2"},
 		"ui_locales_supported":                  []any{"en"},
 		"prompt_values_supported":               []any{"none", "login", "consent", "select_account"},
 		"code_challenge_methods_supported":      []any{"S256"},
