@@ -22,16 +22,36 @@ type personalData struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 	WaysIn    []wayData       `json:"ways_in"`
 	// PhoneSignIn says that a code to the phone may replace the password.
-	PhoneSignIn bool          `json:"phone_sign_in"`
-	Apps        []appData     `json:"apps"`
-	Sessions    []sessionData `json:"sessions"`
-	History     []eventData   `json:"history"` // the newest first
+	PhoneSignIn  bool          `json:"phone_sign_in"`
+	SecondFactor *factorData   `json:"second_factor"` // null = there is none
+	Apps         []appData     `json:"apps"`
+	Sessions     []sessionData `json:"sessions"`
+	History      []eventData   `json:"history"` // the newest first
 }
 
 // wayData is a way to sign in.
 type wayData struct {
 	Kind  account.Way `json:"kind"`
 	Since time.Time   `json:"since"`
+}
+
+// factorData is the second factor of an account.
+type factorData struct {
+	AppSince      *time.Time `json:"app_since"` // null = there is no authenticator app
+	RecoveryCodes int        `json:"recovery_codes_left"`
+}
+
+// secondFactor returns the second factor of u; nil = there is none.
+func secondFactor(u *account.User) *factorData {
+	if !u.HasSecondFactor() {
+		return nil
+	}
+	f := &factorData{RecoveryCodes: len(u.Credentials.RecoveryCodes)}
+	if a := u.Credentials.Authenticator; a != nil {
+		since := a.Created.UTC()
+		f.AppSince = &since
+	}
+	return f
 }
 
 // appData is an app that may use the account.
@@ -95,7 +115,7 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 	u := p.User
 	d := &personalData{Profile: u.AppendDetailed(nil), Language: textOrNull(u.Language),
 		CreatedAt: u.Created.UTC(), UpdatedAt: u.Updated.UTC(), WaysIn: []wayData{},
-		PhoneSignIn: u.PhoneSignIn, Apps: []appData{}, Sessions: []sessionData{}, History: []eventData{}}
+		PhoneSignIn: u.PhoneSignIn, SecondFactor: secondFactor(u), Apps: []appData{}, Sessions: []sessionData{}, History: []eventData{}}
 	for _, way := range u.Ways() {
 		since := u.Since(way)
 		if since.IsZero() {
