@@ -35,7 +35,7 @@ func TestImportedUserSignsIn(t *testing.T) {
 	body := importBody(importID, 7, ada, `{"name":"Bo","email":null,"phone_number":"+14155550124","phone_number_verified":true,"disabled":true}`)
 	dry := strings.Replace(body, `{"import"`, `{"dry_run":true,"import"`, 1)
 	for _, b := range []string{dry, body, body} {
-		if got, want := string(o.Do(200, "POST", "/users/import", b).Body), `{"created":2,"refused":[]}`; got != want {
+		if got, want := string(o.Do(200, "POST", "/users/import", b).Body), `{"created":2,"refused":[],"factors_lost":0}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
