@@ -34,26 +34,29 @@ const (
 	factorRecovery = "recovery_code"
 )
 
-// asksFactor reports whether u has to use a second factor before a session begins. A passkey with user
-// verification counts as two factors. A new password replaces a session that has proved it.
-func (s *Service) asksFactor(
-	ctx context.Context, u *account.User, e entry, now time.Time,
+// hasFactorToAsk reports whether u has a second factor that is asked for before a session begins. A
+// passkey with user verification counts as two factors. A new password replaces a session that has
+// proved it.
+func (s *Service) hasFactorToAsk(u *account.User, e entry) bool {
+	return !e.factor && e.means != "" && u.HasSecondFactor() &&
+		!slices.Contains(e.amr(), account.MultipleFactors)
+}
+
+// isTrusted reports whether the person chose to trust the browser, and that counts.
+func (s *Service) isTrusted(
+	ctx context.Context, u *account.User, step SecondStep, now time.Time,
 ) (bool, error) {
-	if e.factor || e.means == "" || !u.HasSecondFactor() ||
-		slices.Contains(e.amr(), account.MultipleFactors) {
+	if step.Always || !account.LooksLikeSecret(step.Trusted) {
 		return false, nil
 	}
-	if e.second.Always || !account.LooksLikeSecret(e.second.Trusted) {
-		return true, nil
-	}
-	t, err := s.config.Store.TrustedBrowser(ctx, oauth.HashOf(e.second.Trusted))
+	t, err := s.config.Store.TrustedBrowser(ctx, oauth.HashOf(step.Trusted))
 	if errors.Is(err, account.ErrNotFound) {
-		return true, nil
+		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read trusted browser: %w", err)
 	}
-	return t.UserID != u.ID || !now.Before(t.Ends), nil
+	return t.UserID == u.ID && now.Before(t.Ends), nil
 }
 
 // awaitFactor stores a sign-in of u that waits for a second factor, and returns a

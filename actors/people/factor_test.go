@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 )
@@ -251,6 +253,19 @@ func TestTrustedBrowserSkipsSecondFactor(t *testing.T) {
 		}, at)
 		if err == nil {
 			session, _, err := f.Session(t.Context(), in.Token, at)
+			counts := 0
+			if err == nil && step == trusted { // it has room of its own for wrong codes
+				by := people.Browser{Known: in.Known, Second: people.SecondStep{Secret: "browser"}}
+				token := f.needsFactor(t, by.Second, at)
+				_, wrong := f.ConfirmFactor(t.Context(), token, "nonsense", false, by, at)
+				all, err := f.store.FactorGuesses(t.Context(), f.ann.ID, at)
+				if counts = all.Own; err != nil || !errors.Is(wrong, people.ErrWrongCode) {
+					t.Errorf("got %v, %v, want a wrong code", wrong, err)
+				}
+			}
+			if counts != 1 {
+				t.Errorf("got %d attempts of own browsers, want one", counts)
+			}
 			if err != nil || session.HasTwoFactors() || !session.FactorUsed().IsZero() {
 				t.Errorf("got %+v, %v, want a session with one factor", session, err)
 			}
@@ -367,9 +382,7 @@ func TestGuessingBesideTheOwner(t *testing.T) {
 	if wrong != account.FactorsNoticed {
 		t.Errorf("got %d attempts, want %d", wrong, account.FactorsNoticed)
 	}
-	if kinds := sent.kinds(); !slices.Contains(kinds, account.ManyFactorAttempts) {
-		t.Errorf("got messages %v, want one about many attempts", kinds)
-	}
+	sent.code(t, account.ManyFactorAttempts) // it has none
 	_, err = f.ConfirmFactor(t.Context(), token, codeAt(t, secret, now), false, thief, now)
 	if !errors.Is(err, people.ErrFactorCode) {
 		t.Errorf("the right code, without one of the mailbox: got %v, want %v", err,
@@ -643,8 +656,102 @@ func TestFactorsTravelWithTheKeyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = exported()
+	p.Users[0].User.Credentials.Authenticator = &account.Authenticator{
+		Secret: append([]byte("another key"), app.Secret...), Created: app.Created,
+	}
 	if err := other.ImportUsers(t.Context(), p, now); err != nil || p.Created != 1 || p.Lost != 1 {
 		t.Fatalf("got %+v, %v, want Ann without her factor, which counts as lost", p, err)
 	}
 	other.mustSignIn(t, password, now)
+}
+
+// TestFactorsAreRecorded reads what the audit trail has of second factors.
+func TestFactorsAreRecorded(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	secret, codes := f.enrol(t, now)
+	by := people.Browser{Second: people.SecondStep{Secret: "browser"}}
+	token := f.needsFactor(t, by.Second, now)
+	if _, err := f.ConfirmFactor(t.Context(), token, codes[0], false, by, now); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Minute)
+	token = f.needsFactor(t, by.Second, now)
+	_, err := f.ConfirmFactor(t.Context(), token, codeAt(t, secret, now), false, by, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ResetFactors(t.Context(), f.ann.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	events, err := f.store.Events(t.Context(), audit.Filter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range events {
+		if e.Action == audit.FactorsChanged || e.Action == audit.FactorUsed {
+			got = append(got, string(e.Action)+" "+strings.Join(e.Details, ","))
+		}
+	}
+	want := []string{"factors_changed authenticator_added", "factor_used recovery_code",
+		"factor_used app", "factors_changed authenticator_removed"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestUndoAndSecondFactor changes the address of an account. Confirmed by an app that is older than a
+// day, the change cannot be undone by a link. The link removes a younger app.
+func TestUndoAndSecondFactor(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		age  time.Duration // of the app when the address changes
+		link bool          // there is one that undoes the change
+	}{{"young", time.Hour, true}, {"old", 25 * time.Hour, false}} {
+		t.Run(row.name, func(t *testing.T) {
+			f, sent := newMailFixture(t)
+			now := time.Now()
+			secret, _ := f.enrol(t, now)
+			now = now.Add(row.age)
+			by := people.Browser{Second: people.SecondStep{Secret: "browser"}}
+			in, err := f.ConfirmFactor(t.Context(), f.needsFactor(t, by.Second, now),
+				codeAt(t, secret, now), false, by, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			session, u, err := f.Session(t.Context(), in.Token, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change, err := f.BeginChange(t.Context(), u, people.Proof{Session: session,
+				Password: password}, account.Email, "other@example.com", testBrowser, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code := sent.code(t, account.ChangeCode)
+			if _, err := f.ConfirmChange(t.Context(), session, change, code, now); err != nil {
+				t.Fatal(err)
+			}
+			due, _, err := f.store.DueNotices(t.Context(), now.Add(time.Hour), 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			link := ""
+			for _, n := range due {
+				if n.Kind == account.AddressLeft {
+					_, link, _ = strings.Cut(f.Message(&n).Link, "token=")
+				}
+			}
+			if (link != "") != row.link {
+				t.Fatalf("got the link %q, want one: %t", link, row.link)
+			}
+			if !row.link {
+				return
+			}
+			u, err = f.UseLink(t.Context(), link, now)
+			if err != nil || u.Email != f.ann.Email || u.HasSecondFactor() {
+				t.Errorf("got %+v, %v, want the address restored and the young app gone", u, err)
+			}
+		})
+	}
 }

@@ -135,6 +135,7 @@ type entry struct {
 	app    string // as in SignIn
 	second SecondStep
 	factor bool // a second factor was used
+	owns   bool // the browser has used one before
 }
 
 // amrOf says how a user signed in by a way in (RFC 8176).
@@ -212,11 +213,15 @@ func (s *Service) rehash(
 func (s *Service) startSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (*SignedIn, error) {
-	switch asks, err := s.asksFactor(ctx, u, e, now); {
-	case err != nil:
-		return nil, err
-	case asks:
-		return nil, s.awaitFactor(ctx, u, e, "", now)
+	if s.hasFactorToAsk(u, e) {
+		trusted, err := s.isTrusted(ctx, u, e.second, now)
+		if err != nil {
+			return nil, err
+		}
+		if !trusted {
+			return nil, s.awaitFactor(ctx, u, e, "", now)
+		}
+		e.owns = true
 	}
 	in, current, err := s.beginSession(ctx, u, e, now)
 	if err == nil && in == nil && s.stillSignsIn(u, current, e.way) {
@@ -235,7 +240,7 @@ func (s *Service) beginSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (in *SignedIn, current *account.User, err error) {
 	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
-	if e.factor {
+	if e.factor || e.owns {
 		in.Known = s.known.ownMark(u, now)
 	}
 	session := &account.Session{

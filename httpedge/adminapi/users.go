@@ -26,8 +26,8 @@ type userRecord struct {
 	ProfilePicture *string         `json:"profile_picture"`
 	HasPassword    bool            `json:"has_password"`
 	PhoneSignIn    bool            `json:"phone_sign_in"`
-	SecondFactor   bool            `json:"has_second_factor"`
-	RecoveryCodes  int             `json:"recovery_codes_left"`
+	SecondFactor   bool            `json:"second_factor"`
+	RecoveryCodes  int             `json:"recovery_codes"`
 	Disabled       bool            `json:"disabled"`
 	CreatedAt      string          `json:"created_at"`
 	UpdatedAt      string          `json:"updated_at"`

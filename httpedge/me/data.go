@@ -23,10 +23,11 @@ type personalData struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 	WaysIn    []wayData       `json:"ways_in"`
 	// PhoneSignIn says that a code to the phone may replace the password.
-	PhoneSignIn bool          `json:"phone_sign_in"`
-	Apps        []appData     `json:"apps"`
-	Sessions    []sessionData `json:"sessions"`
-	History     []eventData   `json:"history"` // the newest first
+	PhoneSignIn  bool          `json:"phone_sign_in"`
+	SecondFactor *factorData   `json:"second_factor"` // null = there is none
+	Apps         []appData     `json:"apps"`
+	Sessions     []sessionData `json:"sessions"`
+	History      []eventData   `json:"history"` // the newest first
 }
 
 // wayData is a way to sign in.
@@ -37,6 +38,25 @@ type wayData struct {
 	// Issuer and Account are of a connection: the provider, and the account there.
 	Issuer  string `json:"issuer,omitempty"`
 	Account string `json:"account,omitempty"`
+}
+
+// factorData is the second factor of an account.
+type factorData struct {
+	AppSince      *time.Time `json:"app_since"` // null = there is no authenticator app
+	RecoveryCodes int        `json:"recovery_codes_left"`
+}
+
+// secondFactor returns the second factor of u; nil = there is none.
+func secondFactor(u *account.User) *factorData {
+	if !u.HasSecondFactor() {
+		return nil
+	}
+	f := &factorData{RecoveryCodes: len(u.Credentials.RecoveryCodes)}
+	if a := u.Credentials.Authenticator; a != nil {
+		since := a.Created.UTC()
+		f.AppSince = &since
+	}
+	return f
 }
 
 // appData is an app that may use the account.
@@ -105,7 +125,7 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 	u := p.User
 	d := &personalData{Profile: u.AppendDetailed(nil), Language: textOrNull(u.Language),
 		CreatedAt: u.Created.UTC(), UpdatedAt: u.Updated.UTC(), WaysIn: []wayData{},
-		PhoneSignIn: u.PhoneSignIn, Apps: []appData{}, Sessions: []sessionData{}, History: []eventData{}}
+		PhoneSignIn: u.PhoneSignIn, SecondFactor: secondFactor(u), Apps: []appData{}, Sessions: []sessionData{}, History: []eventData{}}
 	for _, way := range u.Ways() {
 		since := u.Since(way)
 		if since.IsZero() {
