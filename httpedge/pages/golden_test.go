@@ -385,7 +385,7 @@ var all = map[string]page{
 		Recipes: []pages.ConsoleRow{{Path: "/console/apps?recipe=Apache", Name: "Apache"}, {Path: "/console/apps?recipe=openid-client", Name: "openid-client"}, {Path: "/console/apps?recipe=-"}}},
 	"console_apps_none": pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: "token", Confirm: "/login/step-up?to=console"}, Query: "nothing", Cut: true},
 	"console_app":       consoleApp(nil),
-	"console_app_again": consoleApp([]pages.Problem{{Field: "redirect_uris", Text: texts.Literal("https")}, {Field: "scopes", Text: texts.Of("console.wrong_scopes")}}),
+	"console_app_again": consoleApp([]pages.Problem{{Field: "redirect_uris", Text: texts.Of("console.wrong_grants")}, {Field: "scopes", Text: texts.Of("console.wrong_scopes")}}),
 	"console_people": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: "token"}, Query: "rosa", More: true, People: []pages.ConsoleRow{
 		{Path: "/console/people?id=7", Name: rosa.Name, Addresses: []string{rosa.Address, "+4915112345678", "7"}},
 		{Path: "/console/people?id=8", Name: "Rosa Kofi", Addresses: []string{"8"}, Tags: []texts.Text{texts.Of("console.tag_disabled"), texts.Of("console.tag_operator")}}}},
