@@ -125,7 +125,7 @@ func TestApply(t *testing.T) {
 	wantRun(t, env, 1, []string{`belongs to the set "shop"`}, "apply", "-f", filepath.Join(dir, "other.txt"))
 
 	for text, message := range map[string]string{
-		"groups: [{name: x}]\n":                                                `bad.txt:1: the key "groups" is not known`,
+		"teams: [{name: x}]\n": `bad.txt:1: the key "teams" is not known`,
 		"clients:\n  - client_id: abc\n    name: A\n    boo: 1\n":              `bad.txt:4: the key "boo" is not known`,
 		"clients: [{client_id: abc}]\n":                                        "needs the key name",
 		"clients: [{client_id: a, name: A}]\n":                                 "3 to 40",
