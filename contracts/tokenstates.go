@@ -58,7 +58,7 @@ func tokenStates() []State {
 			{"access_token", String, nil, nil, "The access token as the request of the pact has it: `gtat_` and up to 250 letters, digits, `-` and `_`. Default: the real one. A pact can use `" + ExampleAccessToken + "`."},
 			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status."},
 			granted,
-			{"acr", String, nil, []string{"1", "2"}, "How the user signed in: with one factor, or two. Default: it is not known."},
+			{"acr", Integer, 0, nil, "How the user signed in: 1 is with one factor, 2 with two. Default: it is not known."},
 			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
 			forOther,
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
@@ -293,8 +293,8 @@ func parseAccessToken(a arguments) (setUp, error) {
 			return err
 		}
 		t.SetTargets(targets)
-		if acr := a.text("acr"); acr != "" {
-			t.AuthTime, t.TwoFactors = at.Unix(), acr == oauth.ACR2
+		if acr := a.number("acr"); acr != 0 {
+			t.AuthTime, t.TwoFactors = at.Unix(), acr == 2
 		}
 		f.seal(t, text)
 		if a.text("kind") != "revoked" {

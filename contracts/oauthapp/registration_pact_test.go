@@ -33,7 +33,7 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 			"grant_types":                  []string{"authorization_code"},
 			"response_types":               []string{"code"},
 			"token_endpoint_auth_method":   "none",
-			"scope":                        "view-user detail-user openid profile email phone address offline_access",
+			"scope":                        "view-user detail-user openid profile email phone address offline_access groups",
 			"id_token_signed_response_alg": "RS256",
 		}
 		for name, value := range more {

@@ -35,7 +35,7 @@ func TestCommittedPactsOfExportedClients(t *testing.T) {
 			return nil, err
 		}
 		exporter.Do(http.StatusNoContent, "DELETE", path, "")
-		text, err := ascode.Write(nil, []ascode.Record{record})
+		text, err := ascode.Write(map[string][]ascode.Record{"clients": {record}})
 		if err != nil {
 			return nil, err
 		}

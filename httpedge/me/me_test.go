@@ -46,13 +46,13 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, nil)
-	b, p := st.SignedIn(t, ada)
+	b, _ := st.SignedIn(t, ada)
 	stale := b.Get("/me/profile").FormTo(t, "/me/profile").Fields
 	b.Send(b.Get("/login"), "email", "bo@example.com", "password", stacktest.Password).Says(t,
 		"bo@example.com")
 	b.Open("POST", "/me/profile", stale).Shows(t, 403, "/me/profile") // of the other account
 	chooser := b.Get("/accounts")
-	p = b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(u.ID))
+	p := b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(u.ID))
 	p.Shows(t, 200, "/me")
 	p.Says(t, ada)
 	p = b.Get("/me/profile")
@@ -63,7 +63,7 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 		"bo@example.com")
 	// shown for the account before
 	b.SendTo(p, "/me/profile", "name", "Ada in another tab").Shows(t, 403, "/me/profile")
-	p = b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(u.ID))
+	b.SendTo(chooser, "/accounts", "account", stacktest.ChooserValue(u.ID))
 	b.SendTo(b.Get("/me/profile"), "/me/profile", "name", "Ada L").Shows(t, 200, "/me/profile")
 	if kept, err := st.Store.User(t.Context(), bo.ID); err != nil || kept.Name != "Bo" {
 		t.Errorf("got %+v, %v, want the other account as it was", kept, err)

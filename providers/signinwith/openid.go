@@ -293,7 +293,7 @@ type remoteKeys struct {
 
 // VerifySignature implements oidc.KeySet.
 func (r *remoteKeys) VerifySignature(ctx context.Context, text string) ([]byte, error) {
-	signed, err := jose.ParseSigned(text, algorithms)
+	signed, err := jose.ParseSignedCompact(text, algorithms)
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, errors.New("malformed signature")
 	}
