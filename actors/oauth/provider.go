@@ -238,6 +238,8 @@ func (p *Provider) ReplacedBy(d *Provider) *Provider {
 	next.ID, next.Created, next.Version = p.ID, p.Created, p.Version
 	if d.Secret == "" || d.Secret == p.Secret {
 		next.Secret, next.SecretSet = p.Secret, p.SecretSet
+	} else if later := p.SecretSet.Add(time.Second); next.SecretSet.Before(later) {
+		next.SecretSet = later // the time is shown in seconds, and tells one secret from another
 	}
 	return &next
 }

@@ -233,7 +233,7 @@ providers:
 	if err := os.WriteFile(file, []byte(exported.stdout), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	apply(0, []string{"0 created, 0 changed, 0 deleted", "0 failed"})
+	apply(0, []string{"0 created, ", " 0 deleted; ", " 0 failed"})
 	for wrong, want := range map[string]string{
 		"providers: [{id: x, kind: oidc}]":                                             "needs the key client_id",
 		"providers: [{id: X, kind: oidc, client_id: g}]":                               "id: it must have",

@@ -206,6 +206,6 @@ func TestDeclareProviders(t *testing.T) {
 	reload("revision: 3\n"+acme, `"revision":3`)
 	shows(true)
 	reload("revision: 3\n"+strings.Replace(acme, "label: Acme", "label: Other", 1), "raise revision")
-	reload("revision: 4\n"+strings.Replace(acme, "http://127.0.0.1:9", "http://acme.example", 1), "it must begin with https://")
+	reload("revision: 4\n"+strings.Replace(acme, "http://127.0.0.1:9", "http://acme.example", 1), "localhost only: use https")
 	shows(true)
 }

@@ -281,7 +281,7 @@ func TestRotationThatDropsKeys(t *testing.T) {
 	granted := s.tokens(t)
 	failsOnce(t, "--yes alone", s.operate(t, "keys", "rotate", "--yes"), exitUsage, "--now")
 	failsOnce(t, "a purpose", s.operate(t, "keys", "rotate", "--purpose=x"), exitUsage,
-		"tokens, forms, browsers, cluster, rs256 or es256")
+		"tokens, forms, browsers, cluster, factors, rs256 or es256")
 	for _, purpose := range []string{"forms", "browsers", "cluster"} {
 		got := s.operate(t, "keys", "rotate", "--now", "--purpose="+purpose)
 		if got.code != exitDone || strings.Count(got.stderr, "\n") != 1 {

@@ -221,6 +221,7 @@ type Identity struct {
 func Defaults() Config {
 	const day = 24 * time.Hour
 	return Config{
+		Traces: otlp.Config{Ratio: 1},
 		Lookups: &Lookups{
 			Upstream:     ipapi.Config{Tier: ipapi.Free, Base: "http://ip-api.com"},
 			Reverse:      ptr.Config{Server: ptr.System},
@@ -243,9 +244,9 @@ func Defaults() Config {
 			},
 			SessionTTL: 14 * day, SessionMax: 90 * day,
 			SigningKeyAge: 90 * day, DefaultScopes: oauth.ViewUser,
-			MaxActiveTokens:       token.DefaultMaxActive,
-			SkipChooserParameter:  "skip_account_chooser",
-			PhoneReplacesPassword: true, SMSPerHour: 1000, SMSPerCountry: 100,
+			MaxActiveTokens:      token.DefaultMaxActive,
+			SkipChooserParameter: "skip_account_chooser",
+			Accounts:             account.OpenAccounts, PhoneReplacesPassword: true, SMSPerHour: 1000, SMSPerCountry: 100,
 			RegistrationPerHour: token.DefaultRegistrationPerHour,
 		},
 		ForwardedHeader: "x-forwarded-for",
