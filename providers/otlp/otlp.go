@@ -63,7 +63,7 @@ func CheckEndpoint(text string) error {
 // ParseHeaders reads headers in the form of OTEL_EXPORTER_OTLP_HEADERS: NAME=VALUE with commas
 // between, and values in percent-encoding. The error does not quote them.
 func ParseHeaders(text string) (http.Header, error) {
-	all := http.Header{}
+	var all http.Header
 	for pair := range strings.SplitSeq(text, ",") {
 		if pair = strings.TrimSpace(pair); pair == "" {
 			continue
@@ -73,6 +73,9 @@ func ParseHeaders(text string) (http.Header, error) {
 		if name = strings.TrimSpace(name); !isToken(name) || err != nil || value == "" ||
 			strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
 			return nil, errors.New("must be NAME=VALUE, with a comma between headers")
+		}
+		if all == nil {
+			all = http.Header{}
 		}
 		all.Add(name, value)
 	}
