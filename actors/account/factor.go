@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
-	"slices"
 	"strings"
 	"time"
 )
@@ -29,12 +28,7 @@ const (
 
 // HasSecondFactor reports whether u has a factor that is asked for after a password or a code.
 func (u *User) HasSecondFactor() bool {
-	return u.Credentials.Authenticator != nil || u.HasSecurityKey()
-}
-
-// HasSecurityKey reports whether u has a passkey that is a second factor only.
-func (u *User) HasSecurityKey() bool {
-	return slices.ContainsFunc(u.Credentials.Passkeys, func(p Passkey) bool { return !p.SignsIn })
+	return u.Credentials.Authenticator != nil
 }
 
 // FactorIsSettled reports whether u has had its authenticator app for WayAge.

@@ -87,12 +87,11 @@ func (s *Service) awaitFactorOfReset(
 
 // PendingFactor is a sign-in that waits for a second factor, for display.
 type PendingFactor struct {
-	Address     string            // of the account
-	Channels    []account.Channel // to which BeginFactorCode sends a code, if NeedsCode
-	NeedsCode   bool              // of BeginFactorCode
-	App         bool              // the person has an authenticator app
-	SecurityKey bool              // the person has a passkey that is a second factor
-	Reset       bool              // a new password waits, so that the browser cannot be trusted yet
+	Address   string            // of the account
+	Channels  []account.Channel // to which BeginFactorCode sends a code, if NeedsCode
+	NeedsCode bool              // of BeginFactorCode
+	App       bool              // the person has an authenticator app
+	Reset     bool              // a new password waits, so that the browser cannot be trusted yet
 }
 
 // PendingFactor returns what waits for the second factor, or ErrCodeExpired. secret is as in
@@ -110,7 +109,7 @@ func (s *Service) PendingFactor(
 	}
 	about := &PendingFactor{
 		Address: u.Email, App: u.Credentials.Authenticator != nil,
-		SecurityKey: u.HasSecurityKey(), Reset: p.PasswordHash != "",
+		Reset:     p.PasswordHash != "",
 		NeedsCode: counts.NeedsCode(s.factorGuess(u, p.Confirmed, by, now)),
 	}
 	if about.Address == "" {

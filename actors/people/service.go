@@ -70,8 +70,6 @@ type Config struct {
 	// none.
 	Providers      oauth.ProviderStore
 	ProviderClient oauth.ProviderClient
-	// ClosedAccounts says that people make no accounts themselves.
-	ClosedAccounts bool
 	// Nodes are the nodes of a cluster, which count the attempts of callers and text messages
 	// together; nil = this one.
 	Nodes ratelimit.Nodes

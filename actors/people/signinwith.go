@@ -498,7 +498,7 @@ func (s *Service) strangerWith(
 		}
 		return s.createWith(ctx, p, w, email, r, now)
 	}
-	if !s.takesNew(p, "") {
+	if !s.takesNew(p) {
 		return nil, ErrNotConnected
 	}
 	if !s.Channels().Has(account.Email) { // no code can reach an address, so none is stored
@@ -511,18 +511,15 @@ func (s *Service) strangerWith(
 	return &WithResult{Waiting: token, NeedsAddress: true}, err
 }
 
-// takesNew reports whether a person who comes from p may get an account. email is the verified
-// address; "" = none is known.
-func (s *Service) takesNew(p *oauth.Provider, _ string) bool {
-	return p.CreateAccounts && !s.config.ClosedAccounts
-}
+// takesNew reports whether a person who comes from p may get an account.
+func (s *Service) takesNew(p *oauth.Provider) bool { return p.CreateAccounts && s.Registers() }
 
 // createWith creates an account that signs in with p, and signs in to it. email is verified; "" =
 // none.
 func (s *Service) createWith(
 	ctx context.Context, p *oauth.Provider, w waiting, email string, r Returned, now time.Time,
 ) (*WithResult, error) {
-	if !s.takesNew(p, email) {
+	if !s.takesNew(p) {
 		return nil, ErrNotConnected
 	}
 	u := w.user(email, audit.SourceOf(ctx).Language, now)
@@ -713,7 +710,7 @@ func (s *Service) ConfirmConnection(
 				return nil, err
 			case owner.Disabled:
 				return nil, ErrDisabled
-			case owner.ID == 0 && !s.takesNew(p, c.Address):
+			case owner.ID == 0 && !s.takesNew(p):
 				return nil, ErrNotConnected
 			}
 			_, err = s.config.Providers.TakeAttempt(ctx, a.Hash, a.Browser)
