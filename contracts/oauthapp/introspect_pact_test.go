@@ -41,6 +41,8 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 				members[name] = pacttest.Integer(endsAt)
 			case "token_type":
 				members[name] = "Bearer"
+			case "acr":
+				members[name] = pacttest.Any("2")
 			default:
 				members[name] = pacttest.Any("")
 			}
@@ -127,7 +129,7 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 			accessToken, "",
 			closed("scope", "client_id", "token_type", "sub", "acr", "auth_time", "iat", "exp"),
 			oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt,
-				Expires: endsAt, AuthTime: endsAt}},
+				Expires: endsAt, ACR: "2", AuthTime: endsAt}},
 		{"an introspection of a token of another client by a resource server",
 			[]state{otherClient(), anAccessToken, confidential("introspect_any", true)}, newApp,
 			signed("token", accessToken), accessToken, "",
