@@ -157,6 +157,9 @@ func namesMetadata(e *Exchange) error {
 	if e.Status == http.StatusUnauthorized && (strings.EqualFold(scheme, "Bearer") && token != "" ||
 		e.Form.Has("access_token")) { // otherwise the request has no token (RFC 6750 section 3.1)
 		want = "invalid_token"
+		if e.object()["error"] == "insufficient_user_authentication" { // RFC 9470 section 3
+			want = "insufficient_user_authentication"
+		}
 	}
 	switch {
 	case want == "" && e.Status != http.StatusUnauthorized:
