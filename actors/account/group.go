@@ -111,7 +111,7 @@ type GroupStore interface {
 	// AddMember adds a user to a group. changed is false for who is in it already. The error is
 	// ErrTooManyGroups for who is in MostGroups others.
 	AddMember(ctx context.Context, group string, userID int64) (changed bool, err error)
-	// RemoveMember takes a user out of a group, whoever says that the user is in it. It deletes the
+	// RemoveMember takes a user out of a group, whatever source put the user there. It deletes the
 	// codes and revokes the families at clients that the user must be in the group for, and adds a
 	// Logout for none. changed is false for who is not in it.
 	RemoveMember(ctx context.Context, group string, userID int64) (changed bool, err error)

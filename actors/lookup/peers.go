@@ -224,7 +224,7 @@ func (s *Service) HandlePeer(
 func (s *Service) lookUpFor(queries []geo.Query, r *request) []outcome {
 	now, parent := time.Now(), trace.Parse([]byte(r.Trace))
 	var span trace.Span
-	if parent != "" { // whoever asks has decided whether there is a trace
+	if parent != "" { // the node that asks has decided whether there is a trace
 		span = s.config.Tracer.Start(parent, "look up for another node", trace.Server, now)
 	}
 	until := now.Add(min(r.Left, s.config.LookupTimeout) - replyReserve)

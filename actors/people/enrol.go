@@ -42,7 +42,7 @@ func (s *Service) AuthenticatorURL(u *account.User, secret string) string {
 }
 
 // NeedsToEnrol is Needs for a first authenticator app. In a browser that was not known before the
-// sign-in, a code to a channel of the account is needed as well: whoever knows the password alone must
+// sign-in, a code to a channel of the account is needed as well: one who knows only the password must
 // not lock out the owner.
 func (s *Service) NeedsToEnrol(
 	u *account.User, session *account.Session, now time.Time,

@@ -91,7 +91,8 @@ func proved(
 
 // Prove returns nil when p allows changes of u's credentials: the password, if that is old enough,
 // or a code that was entered in the session, and the second factor if there is one. The error is
-// ErrWrongCredentials, ErrProofNeeded, ErrFactorNeeded, a *ThrottledError or a failure. Wrong passwords count as at sign-in.
+// ErrWrongCredentials, ErrProofNeeded, ErrFactorNeeded, a *ThrottledError or a failure. Wrong
+// passwords count as at sign-in.
 func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.Time) error {
 	_, err := s.prove(ctx, u, p, now)
 	return err

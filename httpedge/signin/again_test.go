@@ -86,7 +86,7 @@ func TestDisabledAccountIsTold(t *testing.T) {
 	}
 }
 
-// TestLoginGreets whoever is signed in, and says what the sign-in is for.
+// TestLoginGreets checks that the page greets the person who is signed in, and says what the sign-in is for.
 func TestLoginGreets(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
