@@ -98,7 +98,10 @@ func TestCommands(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			if !slices.ContainsFunc(p.blocks, startsServer) {
+			switch {
+			case slices.ContainsFunc(p.blocks, exportsAll):
+				s.serve(t, "make run")
+			case !slices.ContainsFunc(p.blocks, startsServer):
 				s.use(t, demo)
 			}
 			s.read(t, p)
