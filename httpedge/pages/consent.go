@@ -162,8 +162,8 @@ type Consent struct {
 // Render returns the page.
 func (p Consent) Render(v *View) ([]byte, error) { return v.render(consent, p) }
 
-// Here reports whether a program on this computer gets the access.
-func (p Consent) Here() bool { return p.ReturnsHere && p.Scheme == "" || p.Host == "" }
+// Here reports whether a program on this computer gets the access. With a Scheme the page says more.
+func (p Consent) Here() bool { return p.Scheme == "" && (p.ReturnsHere || p.Host == "") }
 
 // Site returns where ClientURI leads, or nil.
 func (p Consent) Site() *Site { return siteOf(p.ClientURI) }

@@ -284,6 +284,8 @@ var all = map[string]page{
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_registered": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, ReturnsHere: true,
 		Destination: "http://localhost:4711", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_scheme": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, ReturnsHere: true,
+		Destination: "cursor://atlas/callback", Scheme: "cursor", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_phishing": pages.Consent{Client: "Google Account Security", ClientURI: "https://google.example/", Account: rosa, Permissions: []pages.Permission{basic, full}, Unverified: true,
 		Unapproved: true, Host: "evil.example", Destination: "https://evil.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"device_unverified": pages.Device{Client: "Google Account Security", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "evil.example", UserCode: "BCDF-GHJK",
