@@ -90,7 +90,7 @@ var (
 		DateOfBirth: "1990-12-31", Address: "Hafenstraße 12\n23568 Lübeck", ProfilePicture: "https://example.com/rosa.png"}
 	rosaApps = []pages.Connection{
 		{ClientID: "a", Name: "Atlas", URI: "https://atlas.example/about", Permissions: []texts.Text{basic.Text}, Granted: may3, LastUsed: recently},
-		{ClientID: "b", Name: "Bureau of Weights and Measures", Permissions: []texts.Text{basic.Text, full.Text}, Granted: december12},
+		{ClientID: "b", Name: "Bureau of Weights and Measures", Host: "weights.example", Permissions: []texts.Text{basic.Text, full.Text}, Granted: december12},
 	}
 	rosaSessions = []pages.Session{
 		{ID: "1", Device: texts.Device("Firefox on Linux"), Since: texts.Moment(noon), At: "2026-05-03T12:04:00Z", Near: "London, United Kingdom", Seen: recently, Current: true},
