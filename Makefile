@@ -71,6 +71,7 @@ test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK
 	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
 	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
 	go test -timeout 60m -run Mishaps ./cmd/gatehouse -mishaps 100
+	go test -timeout 60m -run TestApplyMany ./cmd/gatehouse -declared 1000
 	scripts/reader-tools
 	go run ./loadtest/readers check -program bin/gatehouse -rows 100000
 	go test -timeout 90m -run TestUserImportMany ./cmd/gatehouse -people 1000000
