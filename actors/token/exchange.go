@@ -107,6 +107,25 @@ func (a *clientActor) exchange(m *exchange) {
 	m.decided.Epochs = oauth.Epochs{Client: m.client.Epoch, User: subject.Epochs.User}
 }
 
+// Onward returns what others may do elsewhere with tokens for targets that are issued to client c:
+// they exchange them.
+func (s *Service) Onward(
+	ctx context.Context, c *oauth.Client, targets oauth.Targets,
+) ([]oauth.Reach, error) {
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	known, err := s.Resources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	exchangers, err := s.config.Tokens.Exchangers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return known.Reaches(known.Onward(c, targets, exchangers)), nil
+}
+
 // origin is a token that the token of a session was exchanged for.
 type origin struct {
 	*oauth.SubjectToken
