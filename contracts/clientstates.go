@@ -89,9 +89,11 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	c.Options.JWTAccessTokens = a.text("access_token_format") == "jwt"
 	c.Options.RequirePKCE = a.flag("require_pkce")
 	c.Options.RequireSecondFactor = a.flag("require_second_factor")
-	if words := strings.Fields(a.text("exchange")); len(words) == 1 {
+	switch words := strings.Fields(a.text("exchange")); len(words) {
+	case 0:
+	case 1:
 		return nil, "", errors.New("exchange: it must have two URIs")
-	} else if words != nil {
+	default:
 		c.Options.Exchange = []oauth.ExchangeRule{{From: words[0], To: words[1], Scopes: words[2:]}}
 	}
 	if err := c.CheckID(); err != nil {

@@ -74,6 +74,18 @@ func tokenExchanges(t *testing.T, p *pacttest.Pact) {
 				return err
 			}},
 	}
+	rows = append(rows, exchange{name: "an introspection of a token that was exchanged once", given: all(client,
+		given("an access token", "access_token", accessToken, "resource", mail, "exchanges", 1)),
+		request: post("/oauth/introspect", signed("token", accessToken)),
+		response: ok(object{"active": true, "client_id": clientID, "exp": pacttest.Integer(4102444800),
+			"scope": "view-user detail-user read send", "act": pacttest.OnlyKeys(object{"sub": clientID})}),
+		call: func(ctx context.Context, a *oauthapp.App) error {
+			got, err := a.Introspect(ctx, accessToken, "")
+			if err == nil && (got.Actor == nil || got.Actor.Before != nil) {
+				t.Errorf("got %+v, want one actor", got)
+			}
+			return err
+		}})
 	for _, row := range []struct {
 		name, subject, uri, scope, code string
 		given                           []state

@@ -63,7 +63,7 @@ func newAgents(t *testing.T) *agents {
 
 // request asks for access to the API of notes for the app.
 func (g *agents) request(more ...string) url.Values {
-	return at(g.app.Request(append(more, "scope", "view-user read")...), notesAPI)
+	return at(g.app.Request(append(more, "scope", "openid view-user read")...), notesAPI)
 }
 
 // subject returns new tokens that a person allows the app to have for the API of notes.
