@@ -92,7 +92,7 @@ func TestExchangeRulesAreChecked(t *testing.T) {
 			c.Public, c.Secrets, c.Grants = true, nil, c.Grants&^oauth.ClientCredentialsGrant
 		}, "exchange"},
 		"registered itself": {func(c *oauth.Client) { c.Options.SelfRegistered = true }, "exchange"},
-		"to itself":         {func(c *oauth.Client) { c.Options.Exchange[0].To = "HTTPS://A.example/" }, "exchange"},
+		"to itself":         {func(c *oauth.Client) { c.Options.Exchange[0].To = "https://A.example/" }, "exchange"},
 		"no URI":            {func(c *oauth.Client) { c.Options.Exchange[0].From = "notes" }, "exchange"},
 		"a fragment":        {func(c *oauth.Client) { c.Options.Exchange[0].To = b + "#x" }, "exchange"},
 		"the same again": {func(c *oauth.Client) {
