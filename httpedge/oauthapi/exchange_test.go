@@ -173,6 +173,7 @@ func TestExchangeIsRefused(t *testing.T) {
 		return form
 	}
 	mail := func(token string) url.Values { return exchange(g.notes, token, mailAPI) }
+	second := g.PostToken(t, mail(token)).Object(t)["access_token"]
 	for name, row := range map[string]struct {
 		form url.Values
 		code string
@@ -200,7 +201,8 @@ func TestExchangeIsRefused(t *testing.T) {
 		"this service":                 {exchange(g.notes, token, g.Tokens.Issuer()), "invalid_target"},
 		"the same resource":            {exchange(g.notes, token, notesAPI), "invalid_target"},
 		"a scope of the subject token": {with(mail(token), "scope", "view-user"), "invalid_scope"},
-		"a scope that the rule lacks":  {with(mail(token), "scope", "read write"), "invalid_scope"},
+		"a scope that the API lacks":   {with(mail(token), "scope", "read write"), "invalid_scope"},
+		"a scope that the rule lacks":  {exchange(g.mail, second, crmAPI, "scope", "list delete"), "invalid_scope"},
 		"a malformed scope":            {with(mail(token), "scope", "read  read"), "invalid_scope"},
 		"a client without the grant":   {exchange(g.api, token, mailAPI), "unauthorized_client"},
 		"an app without the grant":     {exchange(g.app, token, mailAPI), "unauthorized_client"},
