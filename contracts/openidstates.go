@@ -28,6 +28,7 @@ const (
 	ExampleDeviceCode = "gtdc_L3VNf1sk5dL0WVqlafsiaeAIsY9CT8NvfiN73VMCDbX31yGNU"
 	ExampleAssertion  = "eyJhbGciOiJFUzI1NiJ9.eyJqdGkiOiJjb250cmFjdCJ9.c2lnbmF0dXJl"
 	DefaultResource   = "https://notes.example/v1"
+	ExampleResource   = "https://mail.example"
 
 	ExampleRegistrationToken = "contract-registration-token-0123"
 )
@@ -46,6 +47,10 @@ func openIDStates() []State {
 		{"a resource server", "A registered API of others, which accepts access tokens of this service (RFC 8707).", []Parameter{
 			{"uri", String, DefaultResource, nil, "Its URI."},
 			{"scope", String, "read write", nil, "Scopes that only it has, separated by spaces."},
+		}, nil, parseResource},
+		{"another resource server", "A second one.", []Parameter{
+			{"uri", String, ExampleResource, nil, "Its URI."},
+			{"scope", String, "read send", nil, "Scopes that only it has, separated by spaces."},
 		}, nil, parseResource},
 		{"a device code", "A device code that the client has received.", []Parameter{
 			{"device_code", String, ExampleDeviceCode, nil, "The device code, in gatehouse's format."},

@@ -19,7 +19,7 @@ const (
 // tokenExchanges tests an API that calls another one in a person's name.
 func tokenExchanges(t *testing.T, p *pacttest.Pact) {
 	servers := []state{given("a resource server", "uri", resource, "scope", "read write"),
-		given("a resource server", "uri", mail, "scope", "read send")}
+		given("another resource server", "uri", mail, "scope", "read send")}
 	client := confidential("grants", exchangeGrant, "exchange", resource+" "+mail+" read")
 	token := given("an access token", "access_token", accessToken, "resource", resource)
 	all := func(client state, more ...state) []state {

@@ -57,7 +57,7 @@ var given = [][]state{
 			"scope": everyScope}},
 		{"a device code", map[string]any{"kind": "pending"}},
 		{"an access token", map[string]any{"user": false, "scope": ""}}},
-	{{"a resource server", nil}, {"a resource server", map[string]any{"uri": "https://mail.example"}},
+	{{"a resource server", nil}, {"another resource server", nil},
 		{"a confidential client", map[string]any{"grants": everyGrant + " urn:ietf:params:oauth:grant-type:token-exchange",
 			"exchange": contracts.DefaultResource + " https://mail.example read"}},
 		{"an access token", map[string]any{"access_token": contracts.ExampleAccessToken, "resource": contracts.DefaultResource}}},
