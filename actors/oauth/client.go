@@ -11,7 +11,8 @@ import (
 type GrantTypes uint8
 
 // AllGrants is the set of all grant types.
-const AllGrants = AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant | DeviceCodeGrant
+const AllGrants = AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant | DeviceCodeGrant |
+	JWTBearerGrant
 
 // The grant types of the token endpoint.
 const (
@@ -19,6 +20,9 @@ const (
 	RefreshTokenGrant                             // "refresh_token"
 	ClientCredentialsGrant                        // "client_credentials"
 	DeviceCodeGrant                               // "urn:ietf:params:oauth:grant-type:device_code" (RFC 8628)
+
+	// JWTBearerGrant is "urn:ietf:params:oauth:grant-type:jwt-bearer" (RFC 7523), with ID-JAGs only.
+	JWTBearerGrant GrantTypes = 1 << 5
 )
 
 // grantNames holds the grant types in the order of all lists.
@@ -30,6 +34,7 @@ var grantNames = []struct {
 	{RefreshTokenGrant, "refresh_token"},
 	{ClientCredentialsGrant, "client_credentials"},
 	{DeviceCodeGrant, "urn:ietf:params:oauth:grant-type:device_code"},
+	{JWTBearerGrant, "urn:ietf:params:oauth:grant-type:jwt-bearer"},
 }
 
 // ParseGrantType returns the grant type with that name.
@@ -112,6 +117,8 @@ type ClientOptions struct {
 	JWKSURI string `json:"jwks_uri,omitempty"`
 	// Federated is in place of own keys: JWTs of another issuer authenticate the client.
 	Federated Federated `json:"federated,omitzero"`
+	// IDJAG says for which ID-JAGs the client gets tokens.
+	IDJAG IDJAG `json:"id_jag,omitzero"`
 	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
 	Resources []string `json:"resources,omitempty"`
 	// RequireGroups are the groups of which people must be in one to use the client; empty = all may.
@@ -153,6 +160,7 @@ func (o *ClientOptions) Clone() ClientOptions {
 	copied.PostLogoutRedirectURIs = slices.Clone(o.PostLogoutRedirectURIs)
 	copied.Resources = slices.Clone(o.Resources)
 	copied.RequireGroups = slices.Clone(o.RequireGroups)
+	copied.IDJAG.Issuers = slices.Clone(o.IDJAG.Issuers)
 	return copied
 }
 
