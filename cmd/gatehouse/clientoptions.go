@@ -23,6 +23,7 @@ type clientOptions struct {
 	FederatedSubject      *string  `name:"federated-subject" group:"options" placeholder:"SUBJECT" help:"The sub of these JWTs, exactly, such as repo:acme/shop:ref:refs/heads/main."`
 	FederatedAudience     *string  `name:"federated-audience" group:"options" placeholder:"AUDIENCE" help:"Their only aud (default: the public address of gatehouse)."`
 	FederatedJWKS         *string  `name:"federated-jwks" group:"options" placeholder:"FILE" help:"Keys of the issuer, as a JSON Web Key Set (default: those that its metadata name, at a public address)."`
+	IDJAGIssuer           []string `name:"id-jag-issuer" group:"options" sep:"none" placeholder:"URL" help:"Provider with which people sign in, whose ID-JAGs get it access tokens for them; needs the grant jwt-bearer and --drafts=id-jag at the server. May be repeated; replaces all registered ones."`
 	Resource              []string `name:"resource" group:"options" sep:"none" placeholder:"URI" help:"Resource that it may ask for, needed for client_credentials. May be repeated; replaces all registered ones (default: all)."`
 	RequireGroup          []string `name:"require-group" group:"options" sep:"none" placeholder:"GROUP" help:"Let only members of this group use it, or of one of several. May be repeated; replaces all registered ones (default: everybody may)."`
 }
@@ -46,6 +47,11 @@ func (o *clientOptions) set(body map[string]any) error {
 	setWords(body, "post_logout_redirect_uris", o.PostLogoutRedirectURI)
 	setWords(body, "resources", o.Resource)
 	setWords(body, "require_groups", o.RequireGroup)
+	if o.IDJAGIssuer != nil {
+		issuers := map[string]any{}
+		setWords(issuers, "issuers", o.IDJAGIssuer)
+		body["id_jag"] = issuers
+	}
 	if err := o.setFederated(body); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type optionRecord struct {
 	JWKS                   json.RawMessage `json:"jwks,omitempty"`
 	JWKSURI                string          `json:"jwks_uri,omitempty"`
 	Federated              federatedRecord `json:"federated,omitzero"`
+	IDJAG                  oauth.IDJAG     `json:"id_jag,omitzero"`
 	Resources              []string        `json:"resources,omitempty"`
 	RequireGroups          []string        `json:"require_groups,omitempty"`
 	SelfRegistered         bool            `json:"self_registered,omitempty"`
@@ -55,6 +56,7 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 		Verified: o.Verified, FirstParty: o.FirstParty, RequireGroups: o.RequireGroups,
 		Federated: federatedRecord{o.Federated.Issuer, o.Federated.Subject, o.Federated.Audience,
 			json.RawMessage(o.Federated.JWKS)},
+		IDJAG: o.IDJAG,
 	}
 	if o.JWTAccessTokens {
 		r.AccessTokenFormat = formatJWT
@@ -76,12 +78,30 @@ func options(o *object, to *oauth.ClientOptions) {
 	o.texts("require_groups", &to.RequireGroups)
 	o.keys("jwks", &to.JWKS)
 	o.federated("federated", &to.Federated)
+	o.idJAG("id_jag", &to.IDJAG)
 	var format string
 	if o.text("access_token_format", &format) {
 		if format != formatOpaque && format != formatJWT {
 			o.refuse("access_token_format", "must be opaque or jwt")
 		}
 		to.JWTAccessTokens = format == formatJWT
+	}
+}
+
+// idJAG sets *to to a member that is an object, or to none when it is null.
+func (o *object) idJAG(name string, to *oauth.IDJAG) {
+	inner := newObject()
+	if string(o.members[name]) == "null" {
+		o.known[name] = true
+		*to = oauth.IDJAG{}
+		return
+	}
+	if !o.member(name, "must be an object with issuers", &inner.members) {
+		return
+	}
+	inner.texts("issuers", &to.Issuers)
+	if err := inner.end(); err != nil {
+		o.refuse(name, err.Error())
 	}
 }
 
