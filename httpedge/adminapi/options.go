@@ -99,9 +99,13 @@ func (o *object) idJAG(name string, to *oauth.IDJAG) {
 	if !o.member(name, "must be an object with issuers", &inner.members) {
 		return
 	}
-	inner.texts("issuers", &to.Issuers)
+	var j oauth.IDJAG
+	inner.texts("issuers", &j.Issuers)
 	if err := inner.end(); err != nil {
 		o.refuse(name, err.Error())
+	}
+	if *to = j; to.IsZero() {
+		*to = oauth.IDJAG{} // as a Store returns it
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // optionMembers are the members of a client that are shown only when they are set.
 var optionMembers = []string{"id_token_alg", "claims_in_id_token", "post_logout_redirect_uris",
 	"backchannel_logout_uri", "first_party", "require_pkce", "access_token_format", "jwks", "jwks_uri",
-	"federated", "resources",
+	"federated", "id_jag", "resources",
 	"self_registered", "metadata_url"}
 
 func publicKeys(t *testing.T) string {
@@ -79,7 +79,14 @@ func TestAdminAPIClientOptions(t *testing.T) {
 		got["subject"] != "repo:a/b" || got["audience"] != nil || got["jwks"] == nil {
 		t.Errorf("got %v, want what was sent", got)
 	}
-	none := `{"federated":null,"id_token_alg":null,"claims_in_id_token":false,"post_logout_redirect_uris":[],
+	changed = o.Do(200, http.MethodPatch, path, `{"id_jag":{"issuers":["https://idp.example"]}}`).Object(t)
+	if got := changed["id_jag"].(map[string]any)["issuers"].([]any); len(got) != 1 || got[0] != "https://idp.example" {
+		t.Errorf("got %v, want what was sent", got)
+	}
+	if bare := o.Do(200, http.MethodPatch, path, `{"id_jag":{}}`).Object(t); bare["id_jag"] != nil {
+		t.Errorf("got %v, want no issuer", bare["id_jag"])
+	}
+	none := `{"federated":null,"id_jag":null,"id_token_alg":null,"claims_in_id_token":false,"post_logout_redirect_uris":[],
 "backchannel_logout_uri":null,"first_party":false,"require_pkce":false,"access_token_format":"opaque","jwks":null,"resources":[]}`
 	bare := o.Do(200, http.MethodPatch, path, none).Object(t)
 	for _, name := range optionMembers {
@@ -91,6 +98,7 @@ func TestAdminAPIClientOptions(t *testing.T) {
 		"id_token_alg": `"none"`, "access_token_format": `"saml"`, "jwks": `[]`,
 		"backchannel_logout_uri": `"http://a.example/"`, "post_logout_redirect_uris": `["x"]`,
 		"federated": `{"issuer":"https://ci.example","subject":"x","pattern":"y"}`,
+		"id_jag":    `{"issuers":["https://idp.example"],"audience":"x"}`,
 		"jwks_uri":  `"http://a.example/"`, "resources": `["urn:x"]`, "scopes": `["calendar"]`,
 		"require_pkce": `"yes"`, "first_party": `null`, "self_registered": `true`, "metadata_url": `"https://a.example/"`,
 	} {
