@@ -200,6 +200,10 @@ func TestConsoleGivesNoRights(t *testing.T) {
 		"federated": {func(c *oauth.Client) {
 			c.Secrets, c.Options.Federated = nil, oauth.Federated{Issuer: "https://ci.example", Subject: "x"}
 		}, true},
+		"ID-JAGs": {func(c *oauth.Client) {
+			c.Grants |= oauth.JWTBearerGrant
+			c.Options.IDJAG.Issuers = []string{"https://idp.example"}
+		}, true},
 		"declared": {func(c *oauth.Client) { c.Options.Declared = true }, false},
 	} {
 		c := st.NewClient(t, row.change)
