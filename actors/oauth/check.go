@@ -27,6 +27,8 @@ func CheckGrant(c *Client, r *TokenRequest) *Error {
 	case r.Grant == JWTBearerGrant && r.IDJAG == "":
 		return invalidRequest("The parameter assertion is missing.",
 			"Send the assertion of the identity provider.")
+	case r.Grant == TokenExchangeGrant:
+		return r.checkExchange()
 	}
 	return nil
 }

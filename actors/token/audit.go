@@ -130,6 +130,8 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"federated", o.Federated},
 		{"id_jag", o.IDJAG},
 		{"resources", list(o.Resources)},
+		{"serves", list(o.Serves)},
+		{"exchange", append([]oauth.ExchangeRule{}, o.Exchange...)},
 		{"require_groups", list(o.RequireGroups)},
 		{"verified", o.Verified},
 		{"set", o.Set},

@@ -204,6 +204,10 @@ func TestConsoleGivesNoRights(t *testing.T) {
 			c.Grants |= oauth.JWTBearerGrant
 			c.Options.IDJAG.Issuers = []string{"https://idp.example"}
 		}, true},
+		"exchange": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.Exchange = []oauth.ExchangeRule{{From: "https://a.example", To: "https://b.example"}}
+		}, true},
 		"declared": {func(c *oauth.Client) { c.Options.Declared = true }, false},
 	} {
 		c := st.NewClient(t, row.change)
