@@ -24,6 +24,9 @@ func CheckGrant(c *Client, r *TokenRequest) *Error {
 	case r.Grant == DeviceCodeGrant && r.DeviceCode == "":
 		return invalidRequest("The parameter device_code is missing.",
 			"Send the device_code of the device authorization response.")
+	case r.Grant == JWTBearerGrant && r.IDJAG == "":
+		return invalidRequest("The parameter assertion is missing.",
+			"Send the assertion of the identity provider.")
 	case r.Grant == TokenExchangeGrant:
 		return r.checkExchange()
 	}
@@ -35,8 +38,11 @@ func CheckGrant(c *Client, r *TokenRequest) *Error {
 // decides that atomically, also for a used code that has expired since. A nil code is an unknown
 // one.
 func CheckRedeem(code *AuthorizationCode, c *Client, r *TokenRequest, now time.Time) *Error {
-	if r.Grant == DeviceCodeGrant {
+	switch r.Grant {
+	case DeviceCodeGrant:
 		return checkDeviceCode(code, c, now)
+	case JWTBearerGrant:
+		return nil // the code was made for it
 	}
 	switch {
 	case code == nil || code.ClientID != c.ID:

@@ -12,7 +12,7 @@ type GrantTypes uint8
 
 // AllGrants is the set of all grant types.
 const AllGrants = AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant | DeviceCodeGrant |
-	TokenExchangeGrant
+	TokenExchangeGrant | JWTBearerGrant
 
 // The grant types of the token endpoint.
 const (
@@ -21,6 +21,9 @@ const (
 	ClientCredentialsGrant                        // "client_credentials"
 	DeviceCodeGrant                               // "urn:ietf:params:oauth:grant-type:device_code" (RFC 8628)
 	TokenExchangeGrant                            // "urn:ietf:params:oauth:grant-type:token-exchange" (RFC 8693)
+
+	// JWTBearerGrant is "urn:ietf:params:oauth:grant-type:jwt-bearer" (RFC 7523), with ID-JAGs only.
+	JWTBearerGrant GrantTypes = 1 << 5
 )
 
 // grantNames holds the grant types in the order of all lists.
@@ -33,6 +36,7 @@ var grantNames = []struct {
 	{ClientCredentialsGrant, "client_credentials"},
 	{DeviceCodeGrant, "urn:ietf:params:oauth:grant-type:device_code"},
 	{TokenExchangeGrant, "urn:ietf:params:oauth:grant-type:token-exchange"},
+	{JWTBearerGrant, "urn:ietf:params:oauth:grant-type:jwt-bearer"},
 }
 
 // ParseGrantType returns the grant type with that name.
@@ -115,6 +119,8 @@ type ClientOptions struct {
 	JWKSURI string `json:"jwks_uri,omitempty"`
 	// Federated is in place of own keys: JWTs of another issuer authenticate the client.
 	Federated Federated `json:"federated,omitzero"`
+	// IDJAG says for which ID-JAGs the client gets tokens.
+	IDJAG IDJAG `json:"id_jag,omitzero"`
 	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
 	Resources []string `json:"resources,omitempty"`
 	// Serves are the URIs of the resources that the client is: it may exchange tokens for them, which
@@ -162,6 +168,7 @@ func (o *ClientOptions) Clone() ClientOptions {
 	copied.Resources = slices.Clone(o.Resources)
 	copied.Serves, copied.Exchange = slices.Clone(o.Serves), slices.Clone(o.Exchange)
 	copied.RequireGroups = slices.Clone(o.RequireGroups)
+	copied.IDJAG.Issuers = slices.Clone(o.IDJAG.Issuers)
 	return copied
 }
 

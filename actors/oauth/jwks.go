@@ -103,6 +103,18 @@ func isLargeRSA(text json.RawMessage) bool {
 		base64.RawURLEncoding.DecodedLen(len(key.Modulus)) > mostRSA/8
 }
 
+func checkRSA(k *rsa.PublicKey) error {
+	switch bits := k.N.BitLen(); {
+	case bits < leastRSA || bits > mostRSA:
+		return errRSABits
+	case k.N.Bit(0) == 0:
+		return errors.New("an RSA key must have an odd modulus: this one is no product of two primes")
+	case k.E != rsaExponent:
+		return errors.New("an RSA key must have the exponent 65537 (AQAB)")
+	}
+	return nil
+}
+
 func parseKey(text json.RawMessage) (key jose.JSONWebKey, err error) {
 	if err := key.UnmarshalJSON(text); err != nil || !key.Valid() {
 		if isLargeRSA(text) { // which the decoder refuses
@@ -119,14 +131,8 @@ func parseKey(text json.RawMessage) (key jose.JSONWebKey, err error) {
 	alg := ""
 	switch k := key.Key.(type) {
 	case *rsa.PublicKey:
-		if bits := k.N.BitLen(); bits < leastRSA || bits > mostRSA {
-			return key, errRSABits
-		}
-		if k.N.Bit(0) == 0 {
-			return key, errors.New("an RSA key must have an odd modulus: this one is no product of two primes")
-		}
-		if k.E != rsaExponent {
-			return key, errors.New("an RSA key must have the exponent 65537 (AQAB)")
+		if err := checkRSA(k); err != nil {
+			return key, err
 		}
 		alg = "RS256"
 	case *ecdsa.PublicKey:

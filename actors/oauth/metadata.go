@@ -41,6 +41,7 @@ type metadata struct {
 	ClaimsParameter          bool     `json:"claims_parameter_supported"`
 	RequestParameter         bool     `json:"request_parameter_supported"`
 	RequestURI               bool     `json:"request_uri_parameter_supported"` // true if it is missing
+	GrantProfiles            []string `json:"authorization_grant_profiles_supported,omitempty"`
 	BackchannelLogout        bool     `json:"backchannel_logout_supported"`
 	BackchannelSID           bool     `json:"backchannel_logout_session_supported"`
 }
@@ -69,6 +70,7 @@ type About struct {
 	Documents      bool     // a client_id may be the URL of a client-id metadata document
 	Terms, Privacy string   // URLs of pages for people; "" = none
 	Languages      []string // of pages (BCP 47)
+	IDJAG          bool     // tokens are issued for ID-JAGs
 }
 
 // Metadata returns the metadata of the service as JSON. It says what the service can do, whatever
@@ -90,7 +92,7 @@ func Metadata(about About) []byte {
 		ScopesSupported:          GrantableScopes.Names(),
 		ResponseTypes:            []string{"code"},
 		ResponseModes:            []string{"query", "form_post"},
-		GrantTypes:               AllGrants.Names(),
+		GrantTypes:               (AllGrants &^ JWTBearerGrant).Names(),
 		TokenAuthMethods:         methods,
 		RevocationAuthMethods:    methods,
 		IntrospectionAuthMethods: introspection,
@@ -114,6 +116,10 @@ func Metadata(about About) []byte {
 	}
 	if about.Registration {
 		m.RegistrationEndpoint = issuer + "/oauth/register"
+	}
+	if about.IDJAG {
+		m.GrantTypes = append(m.GrantTypes, JWTBearerGrant.String())
+		m.GrantProfiles = []string{idJAGProfile}
 	}
 	return encode(m)
 }

@@ -72,6 +72,9 @@ func (c *Client) checkOptions() *RegistrationError {
 	if err := c.checkFirstParty(); err != nil {
 		return err
 	}
+	if err := c.checkIDJAG(); err != nil {
+		return err
+	}
 	return c.checkKeys()
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // Limits of providers.
@@ -37,6 +39,13 @@ const GitHubIssuer = "https://github.com"
 
 // googleIssuer is Google's issuer, which says in the claim hd whose accounts it manages.
 const googleIssuer = "https://accounts.google.com"
+
+// ProviderAlgs are the algorithms that may sign what providers say. All have a public half, so that
+// nobody can sign with what everybody may read.
+var ProviderAlgs = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384,
+	jose.PS512, jose.EdDSA,
+}
 
 // ProviderIcons are the pictures that buttons may have.
 var ProviderIcons = []string{"google", "microsoft", "github", "gitlab", "none"}

@@ -40,6 +40,7 @@ type TokenRequest struct {
 	CodeVerifier string
 	RefreshToken string
 	DeviceCode   string
+	IDJAG        string   // the parameter assertion
 	Scope        string   // as sent; "" = none
 	Resources    []string // as sent (RFC 8707 section 2.2)
 	TokenExchange

@@ -126,8 +126,17 @@ type Redeem struct {
 	Now     time.Time
 	Family  Family // new; its Generation is 1
 	Refresh *Hash  // of the first refresh token; nil = none is issued
+	// Assertion is that for which the code is made, unless it was used before; nil = the code was saved.
+	Assertion *UsedAssertion
 
 	ExchangeResult
+}
+
+// UsedAssertion is an assertion that is used up with a Redeem.
+type UsedAssertion struct {
+	Replay  Hash
+	Expires time.Time         // the Replay is kept until then
+	Code    AuthorizationCode // with the Hash of the Redeem
 }
 
 // MaxRepeats is how often a refresh token of the previous generation gets tokens.
@@ -196,4 +205,5 @@ const (
 	OutcomeReused                      // it was used before: its family was revoked
 	OutcomeGone                        // it is expired or revoked, or its user is disabled or deleted
 	OutcomeRepeated                    // it was repeated MaxRepeats times; nothing has ended
+	OutcomeUsed                        // the assertion was used before; nothing has ended
 )

@@ -19,7 +19,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	code, redirectURI, verifier := f.value("code"), f.value("redirect_uri"),
 		f.value("code_verifier")
 	refreshToken, scope := f.value("refresh_token"), f.value("scope")
-	deviceCode, resources := f.value("device_code"), f.values("resource")
+	deviceCode, idJAG, resources := f.value("device_code"), f.value("assertion"), f.values("resource")
 	subject := f.exchange(grantType)
 	f.rest()
 	if f.err != nil {
@@ -45,6 +45,8 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 		r.RefreshToken = refreshToken
 	case DeviceCodeGrant:
 		r.DeviceCode = deviceCode
+	case JWTBearerGrant:
+		r.IDJAG = idJAG
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -347,4 +348,57 @@ func TestFederatedClient(t *testing.T) {
 	say(`{"issuer":"https://evil.example","jwks_uri":"https://keys.example/jwks"}`)
 	serve(first)
 	sends(first, 4*time.Hour, oauth.InvalidClient)
+}
+
+// TestIssuerThatTurnsHostile has an issuer whose keys are known say something else after an hour. What is
+// no key set leaves the known keys; a key set without them ends them. A hostile key never counts.
+func TestIssuerThatTurnsHostile(t *testing.T) {
+	const good = `{"issuer":"https://ci.example","jwks_uri":"https://keys.example/jwks"}`
+	known, hostile := newClientKey(t, "first"), newClientKey(t, "first")
+	private, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: hostile.PrivateKey, KeyID: "first"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		metadata, keys string
+		stays          bool
+	}{
+		"the same":               {good, jwksOf(t, known), true},
+		"other issuer":           {`{"issuer":"https://evil.example","jwks_uri":"https://keys.example/jwks"}`, jwksOf(t, hostile), true},
+		"no issuer":              {`{"jwks_uri":"https://keys.example/jwks"}`, jwksOf(t, hostile), true},
+		"keys at http":           {`{"issuer":"https://ci.example","jwks_uri":"http://keys.example/jwks"}`, jwksOf(t, hostile), true},
+		"keys of a cloud":        {`{"issuer":"https://ci.example","jwks_uri":"https://169.254.169.254/"}`, jwksOf(t, hostile), true},
+		"metadata that are none": {`"`, jwksOf(t, hostile), true},
+		"keys that are none":     {good, `{"keys":`, true},
+		"no keys":                {good, `{"keys":[]}`, false},
+		"private keys":           {good, string(private), false},
+		"symmetric key":          {good, `{"keys":[{"kty":"oct","kid":"first","k":"c2VjcmV0"}]}`, false},
+		"many keys before it":    {good, jwksOf(t, append(slices.Repeat([]clientKey{hostile}, 500), known)...), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &issuer{}
+			serve := func(metadata, keys string) { server.metadata.Store(&metadata); server.keys.Store(&keys) }
+			f := newFixture(t, func(c *token.Config) { c.Issuer, c.Fetcher = testIssuer, server })
+			c, _ := f.register(t, oauth.Client{Name: "Deploy", Grants: oauth.ClientCredentialsGrant,
+				Options: oauth.ClientOptions{Federated: oauth.Federated{Issuer: "https://ci.example", Subject: "repo:a/b"}}})
+			now := time.Now()
+			sends := func(what string, key clientKey, at time.Duration, want bool) {
+				t.Helper()
+				jwt := key.sign(t, map[string]any{"iss": "https://ci.example", "sub": "repo:a/b",
+					"aud": testIssuer, "exp": now.Add(at + time.Hour).Unix()})
+				if _, fault := f.Token(t.Context(), proves(c.ID, jwt), now.Add(at)); (fault == nil) != want {
+					t.Errorf("%s: got %v, want a token: %v", what, fault, want)
+				}
+			}
+			serve(good, jwksOf(t, known))
+			sends("before", known, 0, true)
+			serve(row.metadata, row.keys)
+			sends("known key", known, 2*time.Hour, row.stays)
+			if name != "many keys before it" { // its public half is in the set
+				sends("hostile key", hostile, 4*time.Hour, false)
+			}
+			serve(good, jwksOf(t, known))
+			sends("honest again", known, 6*time.Hour, true)
+		})
+	}
 }

@@ -78,7 +78,8 @@ func (a *clientActor) reserve(m *tokenAsk) bool {
 	if isJWT {
 		m.attached.accessToken = a.service.reserve(by, m.client.IDTokenAlg(), m.now)
 	}
-	hasIDToken := m.access.UserID != 0 && m.access.Scopes.Contains(oauth.OpenID)
+	hasIDToken := m.access.UserID != 0 && m.access.Scopes.Contains(oauth.OpenID) &&
+		m.request.Grant != oauth.JWTBearerGrant // nobody has signed in
 	if hasIDToken {
 		m.attached.idToken = a.service.reserve(by, m.client.IDTokenAlg(), m.now)
 	}

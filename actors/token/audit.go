@@ -61,13 +61,17 @@ func ofClientChange(ctx context.Context, old, c *oauth.Client) context.Context {
 	return audit.With(ctx, e)
 }
 
-// ofCode returns a context whose next write records that a code is issued.
+// ofCode returns a context whose next write records that a code is issued. issuer is that of the
+// ID-JAG that it is for; "" = none.
 func (s *Service) ofCode(
-	ctx context.Context, code *oauth.AuthorizationCode,
+	ctx context.Context, code *oauth.AuthorizationCode, issuer string,
 ) (context.Context, error) {
 	data := audit.Data{}
 	if code.SessionID != "" {
 		data["session"] = code.SessionID
+	}
+	if issuer != "" {
+		data["provider"] = issuer
 	}
 	if len(code.Details.Targets) > 0 {
 		known, err := s.Resources(ctx)
@@ -124,6 +128,7 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"jwks", o.JWKS},
 		{"jwks_uri", o.JWKSURI},
 		{"federated", o.Federated},
+		{"id_jag", o.IDJAG},
 		{"resources", list(o.Resources)},
 		{"serves", list(o.Serves)},
 		{"exchange", append([]oauth.ExchangeRule{}, o.Exchange...)},

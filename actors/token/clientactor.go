@@ -246,7 +246,7 @@ func (a *clientActor) redeem(m *redemption) {
 	}
 	scopes := m.code.Scopes & m.client.Scopes
 	a.grant(&m.tokenAsk, scopes)
-	m.direct(m.narrow(nil))
+	m.direct(m.narrow(m.namesOfIDJAG()))
 	if !m.granted.used && !a.reserve(&m.tokenAsk) {
 		return
 	}
@@ -254,13 +254,29 @@ func (a *clientActor) redeem(m *redemption) {
 	m.op.Code, m.op.Now = m.code.Hash, m.now
 	m.op.Family = a.family(m)
 	m.access.FamilyID = m.op.Family.ID
-	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
+	if m.refreshes() {
 		hash := m.refreshToken()
 		m.op.Refresh = &hash
 	}
 	m.response.ShowScope = m.code.DefaultScopes || scopes != m.code.Scopes ||
 		differs(m.request.Scope, scopes) || m.hasFewerScopes()
 	a.submit(&m.clientAsk)
+}
+
+// refreshes reports whether there is a refresh token. For an ID-JAG there is none: the identity
+// provider decides again.
+func (m *redemption) refreshes() bool {
+	return m.client.Grants.Contains(oauth.RefreshTokenGrant) &&
+		m.request.Grant != oauth.JWTBearerGrant
+}
+
+// namesOfIDJAG returns the scopes of resources that a request with an ID-JAG asks for; nil = all, as
+// with a code.
+func (m *redemption) namesOfIDJAG() []string {
+	if m.request.Grant != oauth.JWTBearerGrant {
+		return nil
+	}
+	return m.request.ResourceScopes()
 }
 
 // differs reports whether a scope parameter, which the grant does not use, names other scopes.
@@ -283,7 +299,7 @@ func (a *clientActor) family(m *redemption) oauth.Family {
 		f.Session = m.code.Session
 	}
 	f.Details.Nonce = "" // only the first id_token has it
-	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
+	if m.refreshes() {
 		lifetimes := &a.service.config.Lifetimes
 		f.Ends = m.now.Add(lifetimes.RefreshFamily)
 		f.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)

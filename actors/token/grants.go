@@ -54,6 +54,8 @@ func (s *Service) token(
 	defer cancel()
 	a, known, err := s.client(ctx, r.ClientID)
 	switch {
+	case r.Grant == oauth.JWTBearerGrant && !s.config.IDJAG:
+		return nil, oauth.ErrUnsupportedGrant
 	case r.Grant == oauth.DeviceCodeGrant && (errors.Is(err, oauth.ErrNotFound) ||
 		err == nil && !known.Grants.Contains(r.Grant)):
 		return nil, oauth.ErrUnsupportedGrant
@@ -72,6 +74,8 @@ func (s *Service) token(
 		return s.redeem(ctx, a, known, r, now)
 	case oauth.RefreshTokenGrant:
 		return s.rotate(ctx, a, known, r, now)
+	case oauth.JWTBearerGrant:
+		return s.redeemIDJAG(ctx, a, known, r, now)
 	case oauth.TokenExchangeGrant:
 		return s.exchange(ctx, a, known, r, now)
 	}
@@ -217,6 +221,8 @@ func (s *Service) obtain(
 		return cmp.Or[error](s.confirm(), oauth.ErrGrantReused)
 	case oauth.OutcomeRepeated:
 		return errRepeated
+	case oauth.OutcomeUsed:
+		return oauth.ErrIDJAGUsed
 	}
 	return oauth.ErrGrantGone
 }
@@ -250,7 +256,7 @@ func (s *Service) issueCode(
 	code.Epochs.Client = client.Epoch
 	plain := oauth.NewAuthorizationCode()
 	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
-	recorded, err := s.ofCode(ctx, &code)
+	recorded, err := s.ofCode(ctx, &code, "")
 	if err != nil {
 		return "", err
 	}

@@ -42,7 +42,7 @@ func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
 func (s *Service) Metadata() []byte {
 	return oauth.Metadata(oauth.About{Issuer: s.config.Issuer, Registration: s.TakesRegistrations(),
 		Documents: s.config.ClientMetadata, Terms: s.config.Terms, Privacy: s.config.Privacy,
-		Languages: s.config.Languages})
+		Languages: s.config.Languages, IDJAG: s.config.IDJAG})
 }
 
 // TakesMetadata reports whether a client_id names a client that a metadata document describes.

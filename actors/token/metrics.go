@@ -75,7 +75,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
 	for _, grant := range []oauth.GrantTypes{
 		oauth.AuthorizationCodeGrant, oauth.RefreshTokenGrant, oauth.ClientCredentialsGrant,
-		oauth.DeviceCodeGrant, oauth.TokenExchangeGrant,
+		oauth.DeviceCodeGrant, oauth.TokenExchangeGrant, oauth.JWTBearerGrant,
 	} {
 		m.issued[grant] = m.tokenRequests.WithLabelValues(grant.String(), "ok")
 	}

@@ -88,11 +88,19 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 	if !strings.Contains(federated, "repo:a/b") || strings.Contains(federated, "client_secret ") {
 		t.Errorf("got\n%s\nwant the subject and no secret", federated)
 	}
+	const jwtBearer = "--grant=urn:ietf:params:oauth:grant-type:jwt-bearer"
+	agent := runOnce(t, nil, "client", "create", demo, "--name=Agent", jwtBearer, "--scope=openid",
+		"--id-jag-issuer=https://idp.example", "--id-jag-issuer=https://login.example").stdout
+	if !strings.Contains(agent, "https://idp.example") || !strings.Contains(agent, "https://login.example") {
+		t.Errorf("got\n%s\nwant both issuers", agent)
+	}
 	for _, row := range []struct {
 		flag string
 		code int
 		want string
 	}{
+		{jwtBearer, exitFailed, "id_jag"},
+		{"--id-jag-issuer=http://idp.example", exitFailed, "id_jag"},
 		{"--grant=device", exitFailed, "urn:ietf:params:oauth:grant-type:device_code"},
 		{"--grant=", exitFailed, "grants"},
 		{"--id-token-alg=none", exitFailed, "id_token_alg"},

@@ -461,6 +461,8 @@ func TestWrongSettings(t *testing.T) {
 			[]string{"--redirect-schemes", `"ms-word"`}},
 		{"scheme with a colon", nil, []string{"--redirect-schemes=myapp://"},
 			[]string{"--redirect-schemes", "lower case"}},
+		{"unknown draft", []string{"GATEHOUSE_DRAFTS=id-jag,id-jug"}, nil,
+			[]string{"GATEHOUSE_DRAFTS", `"id-jug"`, "there are id-jag"}},
 		{"unknown registration", nil, []string{"--registration=on"},
 			[]string{"--registration", "off, token or open"}},
 		{"cluster without a port", nil, []string{"--cluster-listen=10.0.0.7"},

@@ -110,6 +110,7 @@ type identitySettings struct {
 	ConsoleNetworks        prefixes        `name:"console-networks" variable:"GATEHOUSE_CONSOLE_NETWORKS" group:"identity" placeholder:"CIDR" help:"Networks whose callers see the console; others get 404 (default: all)."`
 	Agents                 choice          `name:"agents" variable:"GATEHOUSE_AGENTS" default:"${agents}" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept agents that nobody has registered: changes the defaults of client-id-metadata to on and of registration to open (default: off; on in a demo)."`
 	ClientIDMetadata       choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (default: as agents)."`
+	Drafts                 drafts          `name:"drafts" variable:"GATEHOUSE_DRAFTS" group:"identity" placeholder:"DRAFT" help:"Specifications that are drafts still, and may change: id-jag (default: none)."`
 	Registration           choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (default: off; open with agents)."`
 	RegistrationToken      secretText      `name:"registration-token" variable:"GATEHOUSE_REGISTRATION_TOKEN" min:"32" group:"identity" placeholder:"TOKEN" help:"Bearer token that a registration must send, 32 to 256 characters; needed with --registration=token. Other users of this machine can see flags: use the variable or the file."`
 	RedirectSchemes        redirectSchemes `name:"redirect-schemes" variable:"GATEHOUSE_REDIRECT_SCHEMES" group:"identity" placeholder:"SCHEME" help:"Schemes without a dot for redirect URIs of clients that register or describe themselves, such as myapp for myapp://, beside cursor, vscode, vscode-insiders, windsurf and zed (default: no others)."`
@@ -484,6 +485,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		RegistrationToken:    string(s.RegistrationToken),
 		RegistrationPerHour:  s.RegistrationPerHour,
 		RedirectSchemes:      s.RedirectSchemes,
+		Drafts:               s.Drafts,
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
 		RequireSecondFactor:   s.SecondFactor == "required",

@@ -37,7 +37,7 @@ func settingTypes() []kong.Option {
 		settingType(parseChoice), settingType(parseSecret),
 		kong.TypeMapper(reflect.TypeFor[toggle](), toggleMapper{settingMapper(parseToggle)}),
 		settingType(parseListenAddress), settingType(parseHostPort), settingType(parseNameServer),
-		settingType(parsePrefixes), settingType(parseCountries), settingType(parseRedirectSchemes),
+		settingType(parsePrefixes), settingType(parseCountries), settingType(parseRedirectSchemes), settingType(parseDrafts),
 		settingType(parseFiles), settingType(parseKeyFiles), settingType(parseMappingFile), settingType(parseUpdateSettings), settingType(parseKeyNames),
 		settingType(parseNameLanguage),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
@@ -412,6 +412,22 @@ func parseRedirectSchemes(text string, _ *kong.Tag) (redirectSchemes, error) {
 	for _, scheme := range all {
 		if err := oauth.CheckRedirectScheme(scheme); err != nil {
 			return nil, fmt.Errorf("%q %w", scheme, err)
+		}
+	}
+	return all, nil
+}
+
+// drafts are names of oauth.Drafts, written with commas between them.
+type drafts []string
+
+// String returns the names as they are written.
+func (d drafts) String() string { return strings.Join(d, ",") }
+
+func parseDrafts(text string, _ *kong.Tag) (drafts, error) {
+	all := list(text)
+	for _, name := range all {
+		if !slices.Contains(oauth.Drafts, name) {
+			return nil, fmt.Errorf("%q is no draft: there are %s", name, strings.Join(oauth.Drafts, ", "))
 		}
 	}
 	return all, nil

@@ -186,6 +186,8 @@ type Identity struct {
 	// RedirectSchemes are private-use schemes without a dot for clients that register or describe
 	// themselves; optional.
 	RedirectSchemes []string
+	// Drafts are those of oauth.Drafts that are on; optional.
+	Drafts []string
 	// Registration says who may register clients; optional. RegistrationToken is the initial access
 	// token, required with oauth.RegistrationToken.
 	Registration      oauth.RegistrationMode

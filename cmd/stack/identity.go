@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gatehouse/actors/account"
@@ -52,6 +53,13 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	if err := s.openFetcher(&tokens); err != nil {
 		return err
 	}
+	with, err := signinwith.New(signinwith.Config{Dial: fetch.Dialer(oauth.IsServer),
+		Freshness: fetch.Freshness, Metrics: s.Metrics, Roots: c.ProviderRoots})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error { with.Stop(); return nil })
+	tokens.IDJAG, tokens.ProviderKeys = slices.Contains(c.Drafts, oauth.IDJAGDraft), with
 	if s.node != nil {
 		tokens.Peers, tokens.Nodes = s.node, s.limits
 	}
@@ -80,12 +88,6 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		PhoneReplacesPassword: c.PhoneReplacesPassword, Accounts: c.Accounts, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
 	}
-	with, err := signinwith.New(signinwith.Config{Dial: fetch.Dialer(oauth.IsServer),
-		Freshness: fetch.Freshness, Metrics: s.Metrics, Roots: c.ProviderRoots})
-	if err != nil {
-		return fmt.Errorf("start: %w", err)
-	}
-	s.onStop(func() error { with.Stop(); return nil })
 	users.Providers, users.ProviderClient = s.Store, with
 	if s.node != nil {
 		users.Nodes = s.limits

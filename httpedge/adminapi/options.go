@@ -20,6 +20,7 @@ type optionRecord struct {
 	JWKS                   json.RawMessage `json:"jwks,omitempty"`
 	JWKSURI                string          `json:"jwks_uri,omitempty"`
 	Federated              federatedRecord `json:"federated,omitzero"`
+	IDJAG                  oauth.IDJAG     `json:"id_jag,omitzero"`
 	Resources              []string        `json:"resources,omitempty"`
 	Serves                 []string        `json:"serves,omitempty"`
 	Exchange               []ruleRecord    `json:"exchange,omitempty"`
@@ -64,6 +65,7 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 		Verified: o.Verified, FirstParty: o.FirstParty, RequireGroups: o.RequireGroups,
 		Federated: federatedRecord{o.Federated.Issuer, o.Federated.Subject, o.Federated.Audience,
 			json.RawMessage(o.Federated.JWKS)},
+		IDJAG: o.IDJAG,
 	}
 	if o.JWTAccessTokens {
 		r.AccessTokenFormat = formatJWT
@@ -91,12 +93,34 @@ func options(o *object, to *oauth.ClientOptions) {
 	o.texts("require_groups", &to.RequireGroups)
 	o.keys("jwks", &to.JWKS)
 	o.federated("federated", &to.Federated)
+	o.idJAG("id_jag", &to.IDJAG)
 	var format string
 	if o.text("access_token_format", &format) {
 		if format != formatOpaque && format != formatJWT {
 			o.refuse("access_token_format", "must be opaque or jwt")
 		}
 		to.JWTAccessTokens = format == formatJWT
+	}
+}
+
+// idJAG sets *to to a member that is an object, or to none when it is null.
+func (o *object) idJAG(name string, to *oauth.IDJAG) {
+	inner := newObject()
+	if string(o.members[name]) == "null" {
+		o.known[name] = true
+		*to = oauth.IDJAG{}
+		return
+	}
+	if !o.member(name, "must be an object with issuers", &inner.members) {
+		return
+	}
+	var j oauth.IDJAG
+	inner.texts("issuers", &j.Issuers)
+	if err := inner.end(); err != nil {
+		o.refuse(name, err.Error())
+	}
+	if *to = j; to.IsZero() {
+		*to = oauth.IDJAG{} // as a Store returns it
 	}
 }
 

@@ -132,8 +132,13 @@ func tagsOfApp(c *oauth.Client) (tags []texts.Text) {
 // isPrivileged reports whether a client has rights that the console does not give: it may change such
 // a client in nothing but that it is disabled.
 func isPrivileged(c *oauth.Client) bool {
-	return c.Operator || c.IntrospectAny || c.Options.FirstParty || c.Options.Federated.IsSet() ||
+	return c.Operator || c.IntrospectAny || c.Options.FirstParty || trustsIssuer(c) ||
 		len(c.Options.Exchange) > 0
+}
+
+// trustsIssuer reports whether JWTs of another issuer get a client tokens.
+func trustsIssuer(c *oauth.Client) bool {
+	return c.Options.Federated.IsSet() || !c.Options.IDJAG.IsZero()
 }
 
 // whyReadOnly returns why the console does not change the registration of a client; nil = it does.
@@ -211,7 +216,7 @@ func (s *service) factsOfApp(o *operator, c *oauth.Client) (all []pages.Fact) {
 	if c.Options.FirstParty {
 		tags = append(tags, texts.Of("console.first_party"))
 	}
-	if c.Options.Federated.IsSet() {
+	if trustsIssuer(c) {
 		tags = append(tags, texts.Of("console.federated"))
 	}
 	if len(c.Options.Exchange) > 0 {

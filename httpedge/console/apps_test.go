@@ -200,6 +200,10 @@ func TestConsoleGivesNoRights(t *testing.T) {
 		"federated": {func(c *oauth.Client) {
 			c.Secrets, c.Options.Federated = nil, oauth.Federated{Issuer: "https://ci.example", Subject: "x"}
 		}, true},
+		"ID-JAGs": {func(c *oauth.Client) {
+			c.Grants |= oauth.JWTBearerGrant
+			c.Options.IDJAG.Issuers = []string{"https://idp.example"}
+		}, true},
 		"exchange": {func(c *oauth.Client) {
 			c.Grants |= oauth.TokenExchangeGrant
 			c.Options.Exchange = []oauth.ExchangeRule{{From: "https://a.example", To: "https://b.example"}}

@@ -12,9 +12,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/oauth2"
 
@@ -231,6 +234,30 @@ func shortCode(code string) string {
 		}
 	}
 	return code
+}
+
+// Keys implements token.ProviderKeys. Keys that are known need no turn.
+func (c *Client) Keys(
+	ctx context.Context, p *oauth.Provider, id string, network netip.Prefix,
+) (keys []jose.JSONWebKey, err error) {
+	hasKey := func(all []jose.JSONWebKey) bool {
+		return id == "" || slices.ContainsFunc(all, func(k jose.JSONWebKey) bool { return k.KeyID == id })
+	}
+	known := c.of(p)
+	if found := known.said(); found != nil && time.Now().Before(found.until) {
+		if fresh := known.keys.fresh(found.Keys); fresh != nil && hasKey(fresh.all) {
+			return fresh.all, nil
+		}
+	}
+	err = c.ask(ctx, p, fair.Payer{Network: network}, func(ctx context.Context, known *provider) error {
+		found, err := c.discover(ctx, p, known)
+		if err != nil {
+			return fmt.Errorf("discovery: %w", err)
+		}
+		keys, err = (&remoteKeys{client: c, known: known, url: found.Keys}).find(ctx, hasKey)
+		return err
+	})
+	return keys, err
 }
 
 // ask calls question when it is the turn of its payer, and notes whether p responds.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -17,13 +18,6 @@ import (
 
 	"gatehouse/actors/oauth"
 )
-
-// algorithms are those that may sign the id_tokens of a provider. All have a public half, so that
-// nobody can sign with what everybody may read.
-var algorithms = []jose.SignatureAlgorithm{
-	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384,
-	jose.PS512, jose.EdDSA,
-}
 
 // discovered is what a provider says of itself (OpenID Connect Discovery section 3).
 type discovered struct {
@@ -154,12 +148,12 @@ func (c *Client) openIDIdentity(
 	if found == nil {
 		return nil, fmt.Errorf("discovery: %w", oauth.ErrProviderAway)
 	}
-	keys := &remoteKeys{c, known, found.Keys}
+	keys := &remoteKeys{client: c, known: known, url: found.Keys}
 	verifier := oidc.NewVerifier(p.Issuer, keys, &oidc.Config{ClientID: p.ClientID,
 		SupportedSigningAlgs: signedBy(found)})
 	verified, err := verifier.Verify(ctx, raw)
 	switch {
-	case errors.Is(err, oauth.ErrProviderAway):
+	case errors.Is(keys.failed, oauth.ErrProviderAway):
 		return nil, fmt.Errorf("read keys: %w", oauth.ErrProviderAway)
 	case err != nil:
 		return nil, &oauth.ProviderError{Reason: "the id_token is not valid: " + idTokenReason(err)}
@@ -259,7 +253,7 @@ func idTokenReason(err error) string {
 
 // signedBy returns the algorithms that a provider may sign with.
 func signedBy(found *discovered) (all []string) {
-	for _, a := range algorithms {
+	for _, a := range oauth.ProviderAlgs {
 		if found.Algorithms == nil && a == jose.RS256 || slices.Contains(found.Algorithms, string(a)) {
 			all = append(all, string(a))
 		}
@@ -276,11 +270,25 @@ const keyRetry = 10 * time.Second
 
 // keySet are the keys of a provider.
 type keySet struct {
-	mu    sync.Mutex // held while they are read, so that one request is under way
+	reading sync.Mutex // held while they are read, so that one request is under way
+	current atomic.Pointer[readKeys]
+}
+
+// readKeys are keys that were read. They are never changed.
+type readKeys struct {
 	url   string
 	all   []jose.JSONWebKey
 	read  time.Time
 	until time.Time // they are fresh
+}
+
+// fresh returns the keys that were read at a URL, or nil if they are not fresh any more.
+func (k *keySet) fresh(url string) *readKeys {
+	known := k.current.Load()
+	if known == nil || known.url != url || !time.Now().Before(known.until) {
+		return nil
+	}
+	return known
 }
 
 // remoteKeys implements oidc.KeySet. Keys are kept as their headers say: one that the provider
@@ -289,25 +297,45 @@ type remoteKeys struct {
 	client *Client
 	known  *provider
 	url    string
+	failed error // why they could not be read; go-oidc passes on its text only
 }
 
 // VerifySignature implements oidc.KeySet.
 func (r *remoteKeys) VerifySignature(ctx context.Context, text string) ([]byte, error) {
-	signed, err := jose.ParseSignedCompact(text, algorithms)
+	signed, err := jose.ParseSignedCompact(text, oauth.ProviderAlgs)
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, errors.New("malformed signature")
 	}
-	id := signed.Signatures[0].Header.KeyID
+	var payload []byte
+	verifies := func(keys []jose.JSONWebKey) (ok bool) {
+		payload, ok = verify(signed, signed.Signatures[0].Header.KeyID, keys)
+		return ok
+	}
+	keys, err := r.find(ctx, verifies)
+	if err != nil {
+		r.failed = err
+		return nil, err
+	}
+	if payload == nil && !verifies(keys) {
+		return nil, errors.New("no key has signed the signature")
+	}
+	return payload, nil
+}
+
+// find returns keys that suit, or else those that were read last. It reads them if those that are
+// fresh do not suit.
+func (r *remoteKeys) find(
+	ctx context.Context, suit func([]jose.JSONWebKey) bool,
+) ([]jose.JSONWebKey, error) {
 	k := &r.known.keys
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.url == r.url && time.Now().Before(k.until) {
-		if payload, ok := verify(signed, id, k.all); ok {
-			return payload, nil
-		}
-		if time.Since(k.read) < keyRetry {
-			return nil, errors.New("no key has signed the signature")
-		}
+	if known := k.fresh(r.url); known != nil && suit(known.all) {
+		return known.all, nil
+	}
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	known := k.fresh(r.url) // another request may have read them meanwhile
+	if known != nil && (time.Since(known.read) < keyRetry || suit(known.all)) {
+		return known.all, nil
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -316,18 +344,16 @@ func (r *remoteKeys) VerifySignature(ctx context.Context, text string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	k.url, k.all, k.read, k.until = r.url, nil, at, at.Add(r.client.freshness(header, at))
+	read := &readKeys{url: r.url, read: at, until: at.Add(r.client.freshness(header, at))}
 	for _, one := range set.Keys {
 		var key jose.JSONWebKey
 		if json.Unmarshal(one, &key) == nil && key.Valid() && key.IsPublic() &&
 			(key.Use == "" || key.Use == "sig") {
-			k.all = append(k.all, key) // others may be of kinds that are not known here
+			read.all = append(read.all, key) // others may be of kinds that are not known here
 		}
 	}
-	if payload, ok := verify(signed, id, k.all); ok {
-		return payload, nil
-	}
-	return nil, errors.New("no key has signed the signature")
+	k.current.Store(read)
+	return read.all, nil
 }
 
 // verify returns what one of the keys has signed.

@@ -36,6 +36,14 @@ func (b *batch) redeem(op *oauth.Redeem) error {
 	if b.redeemed == nil {
 		b.redeemed = make(map[oauth.Hash]*oauth.Epochs)
 	}
+	if a := op.Assertion; a != nil {
+		n, err := b.conn.exec(b.ctx, useAssertion, a.Replay[:], millis(a.Expires))
+		if err != nil || n == 0 {
+			op.Outcome = oauth.OutcomeUsed
+			return err
+		}
+		b.codes = append(b.codes, a.Code)
+	}
 	b.redeems, b.redeemed[op.Code] = append(b.redeems, op), nil
 	return nil
 }

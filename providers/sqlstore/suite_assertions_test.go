@@ -11,6 +11,7 @@ import (
 
 var assertionTests = map[string]func(*testing.T, *fixture){
 	"AssertionIsUsedOnce":     assertionOnce,
+	"AssertionIsRedeemedOnce": assertionRedeem,
 	"SweepForgetsAssertions":  assertionSweep,
 	"AssertionRaceHasOneUser": assertionRace,
 }
@@ -20,6 +21,29 @@ func assertionOnce(_ *testing.T, f *fixture) {
 	f.must(f.UseAssertion(f.ctx, replay, f.now.Add(time.Minute)))
 	f.wantError("again", f.UseAssertion(f.ctx, replay, f.now.Add(time.Hour)), oauth.ErrConflict)
 	f.must(f.UseAssertion(f.ctx, newHash(), f.now.Add(time.Minute)))
+}
+
+// assertionRedeem redeems codes that are made for an assertion, in one transaction and in several.
+func assertionRedeem(t *testing.T, f *fixture) {
+	replay := newHash()
+	redeem := func() *oauth.Redeem {
+		code := f.code()
+		op := f.redeem(code.Hash, f.now)
+		op.Assertion = &oauth.UsedAssertion{Replay: replay, Expires: f.now.Add(time.Minute), Code: code}
+		return op
+	}
+	winner, second, later := redeem(), redeem(), redeem()
+	f.do(winner, second)
+	f.do(later)
+	f.outcome("first", winner.Outcome, oauth.OutcomeDone)
+	f.alive("its access token", first(winner), true)
+	for what, op := range map[string]*oauth.Redeem{"second": second, "later": later} {
+		f.outcome(what, op.Outcome, oauth.OutcomeUsed)
+		if _, err := f.AuthorizationCode(f.ctx, op.Code); !errors.Is(err, oauth.ErrNotFound) {
+			t.Errorf("%s: got error %v for its code, want none kept", what, err)
+		}
+	}
+	f.wantError("as a client's", f.UseAssertion(f.ctx, replay, f.now.Add(time.Hour)), oauth.ErrConflict)
 }
 
 func assertionSweep(_ *testing.T, f *fixture) {

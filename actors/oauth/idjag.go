@@ -1,0 +1,202 @@
+package oauth
+
+import (
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// IDJAGDraft is draft-ietf-oauth-identity-assertion-authz-grant: the identity provider of a company
+// says that a client may act for a person, and the client gets an access token for that.
+const IDJAGDraft = "id-jag"
+
+// Drafts are the names of specifications that are no standards yet. Operators turn each on.
+var Drafts = []string{IDJAGDraft}
+
+// idJAGProfile is what metadata call the draft (section 7.2).
+const idJAGProfile = "urn:ietf:params:oauth:grant-profile:id-jag"
+
+// Limits of ID-JAGs.
+const (
+	MostIDJAGIssuers = 20
+	idJAGTyp         = "oauth-id-jag+jwt"
+	idJAGLifetime    = time.Hour // from now; each that is used is kept for so long
+)
+
+// IDJAG says for which ID-JAGs a client gets tokens. The zero value is none.
+type IDJAG struct {
+	Issuers []string `json:"issuers,omitempty"` // of providers with which people sign in
+}
+
+// IsZero reports whether there are none.
+func (j IDJAG) IsZero() bool { return len(j.Issuers) == 0 }
+
+// checkIDJAG checks whose ID-JAGs the client may send.
+func (c *Client) checkIDJAG() *RegistrationError {
+	const field = "id_jag"
+	issuers := c.Options.IDJAG.Issuers
+	switch {
+	case c.Grants.Contains(JWTBearerGrant) && len(issuers) == 0:
+		return &RegistrationError{field, "the grant " + JWTBearerGrant.String() + " needs issuers"}
+	case len(issuers) == 0:
+		return nil
+	case c.Public:
+		return &RegistrationError{field, "a public client has none"}
+	case c.Options.SelfRegistered:
+		return &RegistrationError{field, "no operator has registered this client"}
+	case c.Options.RequireSecondFactor:
+		return &RegistrationError{field,
+			"a client with require_second_factor has none: nobody signs in here then"}
+	case len(issuers) > MostIDJAGIssuers:
+		return &RegistrationError{field, "a client can have at most 20 issuers"}
+	}
+	for i, issuer := range issuers {
+		if err := CheckProviderURL(issuer); err != nil {
+			return &RegistrationError{field, "issuers: " + err.Error()}
+		}
+		if slices.Contains(issuers[:i], issuer) {
+			return &RegistrationError{field, "issuers: each must be different"}
+		}
+	}
+	return nil
+}
+
+// IDJAGAssertion is an Identity Assertion JWT Authorization Grant whose signature is not checked
+// (draft-ietf-oauth-identity-assertion-authz-grant section 3).
+type IDJAGAssertion struct {
+	Assertion
+	Issuer    string
+	Subject   string
+	Scope     string   // that it grants
+	Resources []string // that it is for; none = this service
+}
+
+// Key returns the key of its issuer that it says it is signed with, by its key ID, or the only one. nil
+// = there is none that may sign: an RSA key of another size takes too long to check, or is no secret.
+func (a *IDJAGAssertion) Key(keys []jose.JSONWebKey) *jose.JSONWebKey {
+	key := a.Assertion.Key(keys)
+	if key == nil || key.Algorithm != "" && key.Algorithm != a.signed.Signatures[0].Header.Algorithm {
+		return nil
+	}
+	if k, ok := key.Key.(*rsa.PublicKey); ok && checkRSA(k) != nil {
+		return nil
+	}
+	return key
+}
+
+// idJAGClaims are those of an ID-JAG.
+type idJAGClaims struct {
+	assertionClaims
+	ClientID string   `json:"client_id"`
+	Scope    string   `json:"scope"`
+	Resource audience `json:"resource"`
+}
+
+// ParseIDJAG checks everything of an ID-JAG for the client but its signature. issuer is that of this
+// service.
+func (c *Client) ParseIDJAG(jwt, issuer string, now time.Time) (*IDJAGAssertion, *Error) {
+	var claims idJAGClaims
+	if len(jwt) > longestAssertion {
+		return nil, errIDJAG("The assertion has more than 8192 bytes.")
+	}
+	signed, err := jose.ParseSignedCompact(jwt, ProviderAlgs)
+	if err != nil || len(signed.Signatures) != 1 {
+		return nil, errIDJAG("The assertion is malformed, or not signed by an algorithm with a public key.")
+	}
+	header := &signed.Signatures[0].Header
+	typ, _ := header.ExtraHeaders[jose.HeaderType].(string)
+	latest := seconds(now.Add(assertionSkew))
+	switch {
+	case strings.TrimPrefix(strings.ToLower(typ), "application/") != idJAGTyp:
+		return nil, errIDJAG("The typ of the assertion must be " + idJAGTyp + ".")
+	case json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &claims) != nil:
+		return nil, errIDJAG("The claims of the assertion are malformed.")
+	case claims.Issuer == issuer:
+		return nil, errIDJAG("The assertion is of this service, which gives tokens for those of others only.")
+	case !slices.Contains(c.Options.IDJAG.Issuers, claims.Issuer):
+		return nil, errIDJAG("The assertion is of an issuer that the client is not registered for.")
+	case len(claims.Audience) != 1 || claims.Audience[0] != issuer:
+		return nil, errIDJAG("The assertion must have " + issuer + " as its only aud.")
+	case claims.ClientID != c.WireID():
+		return nil, errIDJAG("The client_id of the assertion is that of another client.")
+	case claims.Subject == "" || len(claims.Subject) > MostSubject || !clean(claims.Subject):
+		return nil, errIDJAG("The assertion must have a sub of at most 255 bytes.")
+	case claims.ID == "" || len(claims.ID) > longestJTI:
+		return nil, errIDJAG("The assertion must have a jti of at most 256 bytes.")
+	case !(claims.Expires > seconds(now)):
+		return nil, errIDJAG("The assertion has expired, or has no exp.")
+	case claims.Expires > seconds(now.Add(idJAGLifetime)):
+		return nil, errIDJAG("The assertion expires more than an hour ahead.")
+	case claims.Issued == nil:
+		return nil, errIDJAG("The assertion has no iat.")
+	case *claims.Issued > latest || claims.NotBefore != nil && *claims.NotBefore > latest:
+		return nil, errIDJAG("The assertion is not valid yet.")
+	}
+	// No client ID has a space, so that the Replay is not that of a client's own assertion.
+	replay := sha256.Sum256([]byte("id-jag " + claims.Issuer + "\x00" + claims.ID))
+	return &IDJAGAssertion{
+		Assertion{KeyID: header.KeyID, Replay: replay, signed: signed,
+			Expires: time.Unix(int64(math.Ceil(claims.Expires)), 0)},
+		claims.Issuer, claims.Subject, claims.Scope, claims.Resource,
+	}, nil
+}
+
+// Grant returns what a request of the client gets for an ID-JAG: the scopes that the ID-JAG names,
+// without those that the client may not have or that need a sign-in here, and of them those that the
+// request names. The error is InvalidTarget or InvalidScope.
+func (a *IDJAGAssertion) Grant(
+	c *Client, r *TokenRequest, known *Resources,
+) (Scopes, Targets, *Error) {
+	scopes, names, _ := splitScopes(a.Scope)
+	scopes &= c.Scopes & GrantableScopes &^ OfflineAccess
+	targets, fault := known.Resolve(c, a.Resources, nil)
+	if fault != nil {
+		return 0, nil, fault
+	}
+	for i := range targets {
+		for _, name := range names {
+			targets[i].Scopes |= known.bit(targets[i].Resource, name)
+		}
+	}
+	asked, _, ok := splitScopes(r.Scope)
+	switch {
+	case scopes == 0 && len(targets) == 0:
+		return 0, nil, invalidScope("The assertion grants no scope that the client may have.",
+			"Ask the identity provider for other scopes, or the operator to add them to the client.")
+	case r.Scope == "":
+		return scopes, targets, nil
+	case !ok:
+		return 0, nil, errUnknownScope
+	case !scopes.Contains(asked):
+		return 0, nil, invalidScope("The scope is more than the assertion grants to the client.",
+			"Request scopes of the assertion only, or leave scope out.")
+	}
+	return asked, targets, nil
+}
+
+func errIDJAG(description string) *Error {
+	return invalidGrant(description, "Get a new assertion for this client and this service from the identity provider.")
+}
+
+// Errors for ID-JAGs. They are shared and must not be modified.
+var (
+	// ErrIDJAGUsed: it was sent before, to any node.
+	ErrIDJAGUsed = errIDJAG("The assertion was used before.")
+	// ErrIDJAGSignature: no key of its issuer has signed it.
+	ErrIDJAGSignature = errIDJAG("The assertion is not signed with a key of its issuer.")
+	// ErrIDJAGProvider: people do not sign in with its issuer.
+	ErrIDJAGProvider = errIDJAG("The issuer of the assertion is no provider with which people sign in.")
+	// ErrIDJAGPerson: no account is connected to its subject, or the account is disabled.
+	ErrIDJAGPerson = invalidGrant("The person of the assertion has no account here that may be used.",
+		"Ask the person to sign in here once with the identity provider.")
+	// ErrIDJAGKeys: the keys of its issuer cannot be read.
+	ErrIDJAGKeys = &Error{Code: TemporarilyUnavailable,
+		Description: "The keys of the assertion's issuer could not be read.",
+		Hint:        "Try again in a few seconds.", RetryAfter: 10 * time.Second}
+)
