@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -362,8 +361,8 @@ func (s *Service) useConnection(
 		used := &next.Credentials.Connections[i]
 		used.Name, used.Used, used.Groups = c.Name, now, c.Groups
 		err := s.config.Store.UseCredential(ctx, &next)
-		if !reflect.DeepEqual(used.Groups, u.Credentials.Connections[i].Groups) {
-			err = s.config.Tokens.UserChanged(u.ID, err)
+		if changesGroups(u, &next) {
+			err = s.config.Tokens.FamiliesEnded(err)
 		}
 		if !errors.Is(err, account.ErrConflict) {
 			return &next, err
@@ -373,6 +372,26 @@ func (s *Service) useConnection(
 		}
 	}
 	return nil, fmt.Errorf("use a connection: others keep changing the user: %w", oauth.ErrBusy)
+}
+
+// changesGroups reports whether the connections of next may make the user a member of other groups
+// than those that they made u a member of.
+func changesGroups(u, next *account.User) bool {
+	groups := map[string][]string{} // by issuer
+	for _, c := range next.Credentials.Connections {
+		groups[c.Issuer] = append(groups[c.Issuer], c.Groups...)
+	}
+	for issuer, names := range groups {
+		if u.Mapped[issuer] != account.NewGroups(names) {
+			return true
+		}
+	}
+	for issuer := range u.Mapped {
+		if groups[issuer] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // proveWith notes in a session that its user has signed in with a provider.

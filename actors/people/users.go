@@ -182,8 +182,11 @@ func (s *Service) tryChangeUser(
 		return old, nil // a request that changes nothing leaves no trace
 	}
 	u.Updated = now
-	err = s.config.Tokens.UserChanged(id, s.saveUser(ctx, old, &u, a, now))
-	if err != nil {
+	err = s.saveUser(ctx, old, &u, a, now)
+	if len(u.Credentials.Connections) != len(old.Credentials.Connections) && changesGroups(old, &u) {
+		err = s.config.Tokens.FamiliesEnded(err)
+	}
+	if err = s.config.Tokens.UserChanged(id, err); err != nil {
 		return nil, fmt.Errorf("update user: %w", err)
 	}
 	return &u, nil

@@ -261,7 +261,7 @@ func exportUsers(c *adminCall) (any, error) {
 			Username: u.Username, Gender: u.Gender, Bio: u.Bio, PlaceOfBirth: u.PlaceOfBirth,
 			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture, Language: u.Language,
 			PasswordHash: u.PasswordHash, PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
-			Groups: slices.DeleteFunc(u.Groups.Names(),
+			Groups: slices.DeleteFunc(u.Given.Names(),
 				func(name string) bool { return name == account.OperatorsGroup }),
 			Attributes: json.RawMessage(u.Attributes),
 		}

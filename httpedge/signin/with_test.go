@@ -651,6 +651,84 @@ func TestConnectionIsWayIn(t *testing.T) {
 	b.Get("/me/delete").Shows(t, 200, "/me/delete")
 }
 
+// TestGroupsOfProviders: groups at a provider stand for groups here until the next sign-in there, or the
+// end of the mapping or connection. Then the tokens of apps that need one of them end.
+func TestGroupsOfProviders(t *testing.T) {
+	st := stacktest.NewReachable(t)
+	o := st.NewOperator(t)
+	for _, name := range []string{"staff", "sales"} {
+		o.Do(201, "POST", "/groups", `{"name":"`+name+`"}`)
+	}
+	up := newUpstream(t, ofAda())
+	offer := func(mapped map[string]string) {
+		t.Helper()
+		up.offer(st.IdentityStack, "acme", func(p *oauth.Provider) { p.Groups = mapped })
+	}
+	offer(map[string]string{"Staff": "staff"})
+	signIn := func(groups ...string) *stacktest.Browser {
+		t.Helper()
+		up.set(func(u *upstream) { u.claims["groups"] = groups })
+		b := st.NewBrowser(t)
+		comeBack(t, b, b.Get("/login")).Shows(t, 200, "/me")
+		return b
+	}
+	b := signIn("Staff", "Other")
+	u, err := st.Store.UserByConnection(t.Context(), up.URL, "ada-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := fmt.Sprintf("/users/%d", u.ID)
+	o.Do(204, "PUT", fmt.Sprintf("/groups/sales/members/%d", u.ID), "")
+	free := st.NewClient(t, func(c *oauth.Client) { c.Scopes = oauth.GrantableScopes })
+	info, _ := st.NewToken(t, free, u.ID, oauth.OpenID|oauth.Groups)
+	c := st.NewClient(t, func(c *oauth.Client) { c.Options.RequireGroups = []string{"staff"} })
+	check := func(step, groups, mapped string) {
+		t.Helper()
+		got := st.Get(t, "/oauth/userinfo", "Authorization", "Bearer "+info).Object(t)["groups"]
+		if fmt.Sprint(got) != groups {
+			t.Errorf("%s: got %v, want %s", step, got, groups)
+		}
+		record := o.Do(200, "GET", path, "").Object(t)
+		if got := fmt.Sprint(record["groups"], record["provider_groups"]); got != groups+" "+mapped {
+			t.Errorf("%s: got %s, want %s %s", step, got, groups, mapped)
+		}
+	}
+	both := "[map[groups:[staff] issuer:" + up.URL + "]]"
+	check("at first", "[sales staff]", both)
+	b.Get("/me/connections").Says(t, "Groups: <bdi>staff</bdi>")
+	for _, row := range []struct {
+		name string
+		end  func()
+	}{
+		{"a sign-in without the group", func() { b = signIn("Other") }},
+		{"another mapping", func() { offer(map[string]string{"Staff": "sales"}) }},
+		{"the provider is gone", func() {
+			if err := st.Tokens.DeleteProvider(t.Context(), "acme"); err != nil {
+				t.Fatal(err)
+			}
+			offer(map[string]string{"Staff": "staff"})
+		}},
+		{"the connection is removed", func() {
+			p := comeBack(t, b, b.Get("/me/confirm?for=connections"))
+			id := regexp.MustCompile(`name="remove" value="([^"]*)"`).FindStringSubmatch(p.Body)
+			b.Send(p, "remove", id[1]).Says(t, "no longer connected")
+		}},
+	} {
+		offer(map[string]string{"Staff": "staff"})
+		b = signIn("Staff")
+		check("before "+row.name, "[sales staff]", both)
+		token, _ := st.NewToken(t, c, u.ID, oauth.ViewUser)
+		if got := st.Get(t, "/api/user", "Authorization", "Bearer "+token).Status; got != 200 {
+			t.Errorf("before %s: got %d, want 200", row.name, got)
+		}
+		row.end()
+		check(row.name, "[sales]", "[]")
+		if got := st.Get(t, "/api/user", "Authorization", "Bearer "+token).Status; got != 401 {
+			t.Errorf("%s: got %d, want 401", row.name, got)
+		}
+	}
+}
+
 // gitHub answers as https://docs.github.com/en/rest documents it, for a GitHub Enterprise Server.
 type gitHub struct {
 	*httptest.Server
