@@ -457,6 +457,7 @@ var all = map[string]page{
 	"me_confirm_hostile": pages.MeConfirm{Account: rogue, Action: "/me/confirm?for=email", FormToken: hostile, Problems: wrong,
 		Choices: []pages.Choice{{Channel: "sms", Address: hostile}}},
 	"invitation":           pages.Invitation{Email: rosa.Address, Name: "Rosa Liebermann", Token: "token", Action: "/invitation", FormToken: "token"},
+	"invitation_providers": pages.Invitation{Email: rosa.Address, Token: "token", Action: "/invitation", FormToken: "token", Providers: providers},
 	"invitation_hostile":   pages.Invitation{Email: hostile, Name: hostile, Token: hostile, Action: "/invitation", FormToken: hostile, Problems: wrong},
 	"link_undo":            pages.Link{Restores: rosa.Address, Token: "token", Action: "/link", FormToken: "token"},
 	"link_secure":          pages.Link{Token: "token", Action: "/link", FormToken: "token"},
