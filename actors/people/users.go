@@ -71,7 +71,7 @@ func checkUser(u *account.User, now time.Time) error {
 	if err := u.Check(now); err != nil {
 		return err
 	}
-	if u.Email == "" && u.Phone == "" {
+	if u.Email == "" && u.Phone == "" && len(u.Credentials.Connections) == 0 {
 		return account.FieldErrors{{Field: "email", Message: "or phone_number is needed"}}
 	}
 	return nil
