@@ -318,9 +318,9 @@ const fieldGroup = "group"
 func (s *service) addGroups(o *operator, u *account.User, p *pages.ConsolePerson) bool {
 	for _, name := range u.Groups.Names() {
 		g := pages.ConsoleGroup{Name: name}
-		if !u.Given.HasAny([]string{name}) {
+		if !u.Given.Has(name) {
 			for issuer, groups := range u.Mapped {
-				if groups.HasAny([]string{name}) {
+				if groups.Has(name) {
 					g.Issuer = max(g.Issuer, issuer)
 				}
 			}
@@ -333,7 +333,7 @@ func (s *service) addGroups(o *operator, u *account.User, p *pages.ConsolePerson
 		return false
 	}
 	for _, g := range all {
-		if g.Name != account.OperatorsGroup && !u.Groups.HasAny([]string{g.Name}) {
+		if g.Name != account.OperatorsGroup && !u.Groups.Has(g.Name) {
 			p.AllGroups = append(p.AllGroups, g.Name)
 		}
 	}

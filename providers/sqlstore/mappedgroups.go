@@ -167,7 +167,7 @@ func (b *batch) noteGroups(userID int64, was account.Groups) error {
 	b.noteUser(userID)
 	record := func(action audit.Action, names []string, without account.Groups) (changed []string) {
 		for _, name := range names {
-			if !without.HasAny([]string{name}) {
+			if !without.Has(name) {
 				changed = append(changed, name)
 				b.events = append(b.events, audit.Event{Action: action, Target: name,
 					Subject: audit.OfUser(userID), Source: b.source, Details: []string{"provider"}})
