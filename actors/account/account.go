@@ -29,8 +29,13 @@ type User struct {
 	PasswordHash   string // argon2id in PHC form; "" = no password
 	PhoneSignIn    bool   // a code to Phone may replace the password
 	Attributes     Attributes
-	// Groups are set by the Store. CreateUser and ImportUsers take them, UpdateUser does not.
+	// Groups are all groups of the user. The Store sets them. CreateUser and ImportUsers take those that
+	// operators give; UpdateUser takes none.
 	Groups Groups
+	// Given are those of Groups that operators gave, and Mapped those that providers' groups stand for,
+	// by issuer. A group may be among both. Set by the Store.
+	Given  Groups
+	Mapped map[string]Groups
 	// PasswordSince, EmailSince, PhoneSince and PhoneSignInSince are when they were added or last
 	// changed; zero = when the account was made.
 	PasswordSince, EmailSince, PhoneSince, PhoneSignInSince time.Time
@@ -166,6 +171,10 @@ type Store interface {
 	// UseCredential replaces the Credentials, but for the Handle, of a user who has used one of them,
 	// such as a step of the authenticator app, and sends the notices. It keeps Updated, and returns
 	// ErrNotFound or ErrConflict as UpdateUser does: so each use counts once in all processes.
+	//
+	// All methods that write Credentials make the user a member of the groups of the Connections that
+	// were added, used or removed, and of no others that those gave before. Groups that do not exist,
+	// or would be more than MostGroups, are left out. Leaving has the effects of RemoveMember.
 	UseCredential(ctx context.Context, u *User, notices ...Notice) error
 	// SetLanguage sets the Language of a user, if there is one.
 	SetLanguage(ctx context.Context, userID int64, tag string) error

@@ -54,7 +54,8 @@ type Connection struct {
 	Issuer  string `json:"issuer"`  // URL of the provider
 	Subject string `json:"subject"` // the provider's ID of the person
 	Name    string `json:"name"`    // by which the person knows the account there, such as its address
-	// Groups are those here that the provider's groups stood for at the last sign-in with it, sorted.
+	// Groups are those here that the provider's groups stood for at the last sign-in with it, sorted. The
+	// person is a member of those that exist, until the provider maps to others: see User.Mapped.
 	Groups  []string  `json:"groups,omitempty"`
 	Created time.Time `json:"created"`
 	Used    time.Time `json:"used,omitzero"`

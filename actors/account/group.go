@@ -70,6 +70,16 @@ func (g Groups) HasAny(names []string) bool {
 	return false
 }
 
+// Has reports whether a name is among the groups. It does not allocate.
+func (g Groups) Has(name string) bool {
+	for one := range strings.SplitSeq(string(g), " ") {
+		if one == name {
+			return name != ""
+		}
+	}
+	return false
+}
+
 // MayUse reports whether who is in the groups may use a client for which one must be in one of
 // required; all may if there are none.
 func (g Groups) MayUse(required []string) bool { return len(required) == 0 || g.HasAny(required) }

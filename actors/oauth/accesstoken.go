@@ -107,9 +107,14 @@ const (
 	hasUser
 	hasFamily
 	hasAudience
-	hasAuthTime
+	_ // was used by programs that were never released
 	hasTwoFactors
 )
+
+// authTimeShift is the first bit of the number of scopes that says when the user signed in: 1 + how
+// many seconds before Issued, or 0 for not known. Programs from before read 16 bits of the number only,
+// so they accept the token while a cluster is upgraded.
+const authTimeShift = 16
 
 // TokenKey seals and opens access tokens. Its methods may be called by many goroutines.
 type TokenKey struct {
@@ -187,8 +192,12 @@ func (t *AccessToken) append(dst []byte) []byte {
 	client, isUUID := parseUUID(t.ClientID)
 	flags := flag(isUUID, hasUUID) | flag(t.UserID != 0, hasUser) |
 		flag(t.FamilyID != uuid.Nil, hasFamily) | flag(t.Audience[0].Resource != 0, hasAudience) |
-		flag(t.AuthTime != 0, hasAuthTime) | flag(t.TwoFactors, hasTwoFactors)
-	dst = binary.AppendUvarint(append(dst, flags), uint64(t.Scopes))
+		flag(t.TwoFactors, hasTwoFactors)
+	scopes := uint64(t.Scopes)
+	if t.AuthTime != 0 {
+		scopes |= uint64(1+max(0, t.Issued-t.AuthTime)) << authTimeShift
+	}
+	dst = binary.AppendUvarint(append(dst, flags), scopes)
 	if isUUID {
 		dst = append(dst, client[:]...)
 	} else {
@@ -203,9 +212,6 @@ func (t *AccessToken) append(dst []byte) []byte {
 	}
 	if t.FamilyID != uuid.Nil {
 		dst = append(dst, t.FamilyID[:]...)
-	}
-	if t.AuthTime != 0 {
-		dst = binary.AppendUvarint(dst, uint64(max(0, t.Issued-t.AuthTime)))
 	}
 	for subject := t.Subject; subject != nil; subject = subject.Subject {
 		dst = subject.append(dst)
@@ -317,13 +323,17 @@ func (k *TokenKey) isNumber(head []byte) bool {
 func (t *AccessToken) parse(record []byte, exchanged bool) bool {
 	r := recordReader{rest: record}
 	flags := r.bytes(1)[0]
-	t.Scopes = Scopes(r.number())
+	scopes := r.number()
+	t.Scopes = Scopes(scopes)
 	if flags&hasUUID != 0 {
 		t.ClientID = uuid.UUID(r.bytes(16)).String()
 	} else {
 		t.ClientID = string(r.bytes(int(r.bytes(1)[0])))
 	}
 	t.Issued = r.number()
+	if ago := scopes >> authTimeShift; ago > 0 {
+		t.AuthTime = t.Issued - (ago - 1)
+	}
 	t.Expires = t.Issued + r.number()
 	t.Epochs.Client = r.number()
 	if flags&hasUser != 0 {
@@ -332,9 +342,6 @@ func (t *AccessToken) parse(record []byte, exchanged bool) bool {
 	}
 	if flags&hasFamily != 0 {
 		t.FamilyID = uuid.UUID(r.bytes(16))
-	}
-	if flags&hasAuthTime != 0 {
-		t.AuthTime = t.Issued - r.number()
 	}
 	t.TwoFactors = flags&hasTwoFactors != 0
 	if exchanged {

@@ -2,11 +2,13 @@ package oauth_test
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
+	"golang.org/x/crypto/chacha20poly1305"
 
 	"gatehouse/actors/oauth"
 )
@@ -75,6 +77,55 @@ func TestAccessTokenSaysWhatWasSealed(t *testing.T) {
 				t.Errorf("got %s, %t for the ID %s", parsed, ok, id)
 			}
 		})
+	}
+}
+
+// TestReleasedProgramsOpenTokens reads a record as the programs before acr and auth_time do: they take
+// 16 bits of the scopes, ignore flags that they do not know, and refuse what is left over.
+func TestReleasedProgramsOpenTokens(t *testing.T) {
+	aead, err := chacha20poly1305.NewX((&[32]byte{1})[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []oauth.AccessToken{fullToken(), {ClientID: uuid.NewString(), Issued: 1_800_000_000,
+		Expires: 1_800_000_000, Scopes: oauth.OpenID, AuthTime: 1_800_000_000, UserID: 1}} {
+		sealed, err := base64.RawURLEncoding.DecodeString(tokenKey(7, 1).Seal(&said)[len("gtat_"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		const head = 27
+		record, err := aead.Open(nil, sealed[3:head], sealed[head:], sealed[:head])
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags, rest := record[0], record[1:]
+		number := func() uint64 {
+			n, length := binary.Uvarint(rest)
+			if length <= 0 {
+				t.Fatalf("got %x, want a number", rest)
+			}
+			rest = rest[length:]
+			return n
+		}
+		scopes := oauth.Scopes(number())
+		rest = rest[16:] // the client
+		issued := number()
+		number()
+		number()
+		if flags&2 != 0 {
+			number()
+			number()
+		}
+		if flags&4 != 0 {
+			rest = rest[16:] // the family
+		}
+		var audience [oauth.MostTargets]oauth.Target
+		for i := 0; i < len(audience) && flags&8 != 0 && len(rest) > 0; i++ {
+			audience[i] = oauth.Target{Resource: uint16(number()), Scopes: uint16(number())}
+		}
+		if len(rest) != 0 || scopes != said.Scopes || issued != uint64(said.Issued) || audience != said.Audience {
+			t.Errorf("got scopes %v, issued %d, %v and %x left over, want %+v", scopes, issued, audience, rest, said)
+		}
 	}
 }
 

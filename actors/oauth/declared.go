@@ -88,6 +88,8 @@ type DeclareRecords struct {
 // Declared is what a Store did with a DeclaredSet.
 type Declared struct {
 	Clients []string // ids of those that were created, changed or released
+	// Providers says that one was created, changed or released.
+	Providers bool
 	// Newer is the revision that another server has declared; 0 = none. Then nothing was done.
 	Newer int64
 }

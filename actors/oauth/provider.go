@@ -273,6 +273,16 @@ func (p *Provider) Vouches(who *ProviderIdentity) bool {
 	return p.TrustEmail && who.EmailVerified && who.Email != ""
 }
 
+// MapsTo reports whether a group here stands for one of p.
+func (p *Provider) MapsTo(group string) bool {
+	for _, local := range p.Groups {
+		if local == group {
+			return true
+		}
+	}
+	return false
+}
+
 // LocalGroups returns the groups here that a person's groups at p stand for, sorted.
 func (p *Provider) LocalGroups(who *ProviderIdentity) (all []string) {
 	for _, name := range who.Groups {
@@ -361,6 +371,10 @@ type ProviderStore interface {
 	SaveProvider(ctx context.Context, p *Provider) error
 	// DeleteProvider deletes a provider, or returns ErrNotFound.
 	DeleteProvider(ctx context.Context, id string) error
+	// EndMapped takes all people out of the groups that a provider's groups stood for, and do no more:
+	// the provider maps to others, is disabled or gone. ended reports whether it took somebody out, in
+	// parts: after an error it may have ended some.
+	EndMapped(ctx context.Context) (ended bool, err error)
 
 	CreateAttempt(ctx context.Context, a *ProviderAttempt) error
 	// Attempt returns the attempt with that Hash and Browser, or ErrNotFound. It may have ended.

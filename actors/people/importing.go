@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-webauthn/webauthn/protocol/webauthncose"
@@ -11,6 +12,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
 )
 
 // ImportUsers creates the users of a part of an import, whose addresses count as verified, and sets
@@ -25,6 +27,11 @@ func (s *Service) ImportUsers(ctx context.Context, p *account.ImportPart, now ti
 	for _, one := range p.Users {
 		one.User.Tidy()
 		one.User.Created, one.User.Updated = now, now
+		for i := range one.User.Credentials.Connections {
+			if c := &one.User.Credentials.Connections[i]; c.Created.IsZero() || c.Created.After(now) {
+				c.Created = now
+			}
+		}
 		problem, err := importProblem(one.User, now)
 		switch {
 		case err != nil:
@@ -63,6 +70,8 @@ func importProblem(u *account.User, now time.Time) (*account.FieldError, error) 
 		return &account.FieldError{Field: "phone_sign_in", Message: "needs a phone number"}, nil
 	case checkImportedPasskeys(&u.Credentials) != nil:
 		return &account.FieldError{Field: "passkeys", Message: "must be as an export wrote them"}, nil
+	case !mayImportConnections(u.Credentials.Connections):
+		return &account.FieldError{Field: "connections", Message: "must be as an export wrote them"}, nil
 	case u.PasswordHash != "" && errors.As(account.CheckHash(u.PasswordHash), &wrong):
 		return &wrong, nil
 	}
@@ -88,6 +97,22 @@ func checkImportedPasskeys(c *account.Credentials) error {
 		}
 	}
 	return nil
+}
+
+// mayImportConnections reports whether the connections are as this service keeps them.
+func mayImportConnections(all []account.Connection) bool {
+	for i, c := range all {
+		same := slices.ContainsFunc(all[:i], func(o account.Connection) bool { return o.Way() == c.Way() })
+		groups := slices.ContainsFunc(c.Groups, func(name string) bool {
+			return !account.IsGroupName(name) || name == account.OperatorsGroup
+		})
+		if same || groups || oauth.CheckProviderURL(c.Issuer) != nil || c.Subject == "" ||
+			len(c.Subject) > oauth.MostSubject || len(c.Groups) > account.MostGroups ||
+			c.Name != shortLine(c.Name, account.MaxConnectionName) {
+			return false
+		}
+	}
+	return len(all) <= account.MaxConnections
 }
 
 // ExportFactors returns the authenticator app of u for a file, whose secret is sealed under the key

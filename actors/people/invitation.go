@@ -108,6 +108,25 @@ func (s *Service) Invitation(
 	return i, nil
 }
 
+// invitationTo returns the invitation of a verified address; nil = there is none that works.
+func (s *Service) invitationTo(
+	ctx context.Context, email string, now time.Time,
+) (*account.Invitation, error) {
+	if email == "" || s.accounts() == account.OperatorAccounts {
+		return nil, nil
+	}
+	i, err := s.config.Store.InvitationTo(ctx, email)
+	switch {
+	case errors.Is(err, account.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read invitation: %w", err)
+	case !now.Before(i.Ends):
+		return nil, nil
+	}
+	return i, nil
+}
+
 // AcceptInvitation makes the account of an invitation, with a name and a password, and signs in. The
 // link has reached the address, which is verified so. The error is account.ErrNotFound,
 // account.FieldErrors, account.ErrTaken if the address got an account since, account.ErrBusy or a

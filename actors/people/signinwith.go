@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -131,6 +130,8 @@ type ProviderChoice struct {
 	Name   string // for people
 	Icon   string // one of oauth.ProviderIcons; "" = none
 	Away   bool   // it did not respond the last time
+	// Vouches says that an address counts as verified if the provider says so.
+	Vouches bool
 }
 
 // ProviderChoices returns the providers with which people sign in, sorted by ID.
@@ -138,7 +139,7 @@ func (s *Service) ProviderChoices(ctx context.Context) (choices []ProviderChoice
 	all, err := s.providers(ctx)
 	for _, p := range all {
 		choices = append(choices, ProviderChoice{p.ID, p.Issuer, p.Name(), p.ShownIcon(),
-			s.config.ProviderClient.IsAway(p)})
+			s.config.ProviderClient.IsAway(p), p.TrustEmail})
 	}
 	return choices, err
 }
@@ -362,8 +363,8 @@ func (s *Service) useConnection(
 		used := &next.Credentials.Connections[i]
 		used.Name, used.Used, used.Groups = c.Name, now, c.Groups
 		err := s.config.Store.UseCredential(ctx, &next)
-		if !reflect.DeepEqual(used.Groups, u.Credentials.Connections[i].Groups) {
-			err = s.config.Tokens.UserChanged(u.ID, err)
+		if changesGroups(u, &next) {
+			err = s.config.Tokens.FamiliesEnded(err)
 		}
 		if !errors.Is(err, account.ErrConflict) {
 			return &next, err
@@ -373,6 +374,26 @@ func (s *Service) useConnection(
 		}
 	}
 	return nil, fmt.Errorf("use a connection: others keep changing the user: %w", oauth.ErrBusy)
+}
+
+// changesGroups reports whether the connections of next may make the user a member of other groups
+// than those that they made u a member of.
+func changesGroups(u, next *account.User) bool {
+	groups := map[string][]string{} // by issuer
+	for _, c := range next.Credentials.Connections {
+		groups[c.Issuer] = append(groups[c.Issuer], c.Groups...)
+	}
+	for issuer, names := range groups {
+		if u.Mapped[issuer] != account.NewGroups(names) {
+			return true
+		}
+	}
+	for issuer := range u.Mapped {
+		if groups[issuer] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // proveWith notes in a session that its user has signed in with a provider.
@@ -515,22 +536,35 @@ func (s *Service) strangerWith(
 func (s *Service) takesNew(p *oauth.Provider) bool { return p.CreateAccounts && s.Registers() }
 
 // createWith creates an account that signs in with p, and signs in to it. email is verified; "" =
-// none.
+// none. If it is invited, the account is that of the invitation.
 func (s *Service) createWith(
 	ctx context.Context, p *oauth.Provider, w waiting, email string, r Returned, now time.Time,
 ) (*WithResult, error) {
-	if !s.takesNew(p) {
-		return nil, ErrNotConnected
+	i, err := s.invitationTo(ctx, email, now)
+	if err != nil {
+		return nil, err
 	}
 	u := w.user(email, audit.SourceOf(ctx).Language, now)
-	err := s.config.Store.CreateUser(ofCreation(ctx, byProvider), u)
-	if errors.Is(err, account.ErrTaken) { // by a request at the same time: the next try finds it
+	switch {
+	case i != nil:
+		u.Name, u.Groups = cmp.Or(i.Name, u.Name), i.Groups
+		err = s.config.Store.AcceptInvitation(ofCreation(ctx, byInvitation), i.Hash, u)
+		s.metrics.invited(invitationAccepted, err)
+	case !s.takesNew(p):
+		return nil, ErrNotConnected
+	default:
+		err = s.config.Store.CreateUser(ofCreation(ctx, byProvider), u)
+	}
+	if errors.Is(err, account.ErrTaken) || errors.Is(err, account.ErrNotFound) {
+		// By a request at the same time: the next try finds it.
 		return nil, fmt.Errorf("create user: %w", oauth.ErrBusy)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create user: %w", err)
 	}
-	s.metrics.registrations.WithLabelValues(byProvider).Inc()
+	if i == nil {
+		s.metrics.registrations.WithLabelValues(byProvider).Inc()
+	}
 	in, err := s.startSession(ctx, u, entry{
 		device: r.By.Device, means: byProvider, way: w.Connection.Way(), known: true, app: r.By.App,
 	}, now)
@@ -607,8 +641,8 @@ func (s *Service) Waiting(
 	if err != nil {
 		return nil, err
 	}
-	return &Waiting{ProviderChoice{p.ID, p.Issuer, p.Name(), p.ShownIcon(), false}, w.Address,
-		w.UserID}, nil
+	return &Waiting{ProviderChoice{ID: p.ID, Issuer: p.Issuer, Name: p.Name(), Icon: p.ShownIcon()},
+		w.Address, w.UserID}, nil
 }
 
 func (s *Service) waiting(

@@ -71,7 +71,7 @@ func checkUser(u *account.User, now time.Time) error {
 	if err := u.Check(now); err != nil {
 		return err
 	}
-	if u.Email == "" && u.Phone == "" {
+	if u.Email == "" && u.Phone == "" && len(u.Credentials.Connections) == 0 {
 		return account.FieldErrors{{Field: "email", Message: "or phone_number is needed"}}
 	}
 	return nil
@@ -182,8 +182,11 @@ func (s *Service) tryChangeUser(
 		return old, nil // a request that changes nothing leaves no trace
 	}
 	u.Updated = now
-	err = s.config.Tokens.UserChanged(id, s.saveUser(ctx, old, &u, a, now))
-	if err != nil {
+	err = s.saveUser(ctx, old, &u, a, now)
+	if len(u.Credentials.Connections) != len(old.Credentials.Connections) && changesGroups(old, &u) {
+		err = s.config.Tokens.FamiliesEnded(err)
+	}
+	if err = s.config.Tokens.UserChanged(id, err); err != nil {
 		return nil, fmt.Errorf("update user: %w", err)
 	}
 	return &u, nil

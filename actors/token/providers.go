@@ -55,17 +55,29 @@ func (s *Service) PutProvider(
 	if err := put.CheckRegistration(); err != nil {
 		return nil, false, err
 	}
-	if dry || old != nil && reflect.DeepEqual(put, old) {
+	if dry {
 		return put, created, nil
 	}
-	if err := s.config.Tokens.SaveProvider(ofProvider(ctx, old, put), put); err != nil {
-		return nil, false, fmt.Errorf("put provider: %w", err)
+	if old == nil || !reflect.DeepEqual(put, old) {
+		if err := s.config.Tokens.SaveProvider(ofProvider(ctx, old, put), put); err != nil {
+			return nil, false, fmt.Errorf("put provider: %w", err)
+		}
 	}
-	return put, created, nil
+	return put, created, s.endMapped(ctx)
+}
+
+// endMapped takes people out of the groups that no provider's groups stand for any more. The next
+// change of a provider makes up for a try that failed.
+func (s *Service) endMapped(ctx context.Context) error {
+	ended, err := s.config.Tokens.EndMapped(ctx)
+	if ended {
+		err = s.FamiliesEnded(err)
+	}
+	return err
 }
 
 // DeleteProvider deletes a provider. Connections to it stay with their accounts, and sign in again
-// when it comes back. The error is oauth.ErrNotFound, oauth.ErrDeclared or a failure.
+// when it comes back. Its groups do not. The error is oauth.ErrNotFound, oauth.ErrDeclared or a failure.
 func (s *Service) DeleteProvider(ctx context.Context, id string) error {
 	p, err := s.Provider(ctx, id)
 	switch {
@@ -77,7 +89,7 @@ func (s *Service) DeleteProvider(ctx context.Context, id string) error {
 	if err := s.config.Tokens.DeleteProvider(ofProvider(ctx, p, nil), id); err != nil {
 		return fmt.Errorf("delete provider: %w", err)
 	}
-	return nil
+	return s.endMapped(ctx)
 }
 
 // ofProvider returns a context whose next write records that next replaces old. Either may be nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -202,6 +203,11 @@ func (s *Service) Declare(
 	}
 	if err := s.readClaims(ctx); err != nil { // other nodes follow
 		return nil, fmt.Errorf("declare: %w", err)
+	}
+	if slices.ContainsFunc(done, func(d oauth.Declared) bool { return d.Providers }) {
+		if err := s.endMapped(ctx); err != nil {
+			return nil, fmt.Errorf("declare: %w", err)
+		}
 	}
 	if !changed { // a node that starts does not wait for others that do
 		return done, nil

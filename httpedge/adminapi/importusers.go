@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -66,8 +68,12 @@ func importUsers(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	providers, err := c.people.ProviderChoices(c.context)
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range lines {
-		u, problem := importedUser(l.User, declared, c.people.PasskeyDomain())
+		u, problem := importedUser(l.User, declared, c.people.PasskeyDomain(), providers)
 		if problem != nil {
 			p.Refused = append(p.Refused, account.RefusedLine{Line: l.Line, FieldError: *problem})
 			continue
@@ -103,10 +109,10 @@ type importedPasskeys struct {
 }
 
 // importedUser returns the user whom a line of an import describes, or the first problem. declared are
-// the attributes that people may have. Passkeys of another domain than that of the service are left
-// out.
+// the attributes that people may have, and providers those with which they sign in. Passkeys of another
+// domain than that of the service are left out.
 func importedUser(
-	text []byte, declared []account.Attribute, domain string,
+	text []byte, declared []account.Attribute, domain string, providers []people.ProviderChoice,
 ) (*account.User, *account.FieldError) {
 	o, err := parseObject(text)
 	if err != nil {
@@ -136,6 +142,7 @@ func importedUser(
 		u.Credentials.Handle, u.Credentials.Passkeys = passkeys.Handle, passkeys.Keys
 	}
 	factors(o, &u)
+	connections(o, &u, providers)
 	const must = "must be true: the address must be known to be the person's"
 	if u.Email != "" && !emailVerified {
 		o.refuse("email_verified", must)
@@ -208,6 +215,8 @@ type exportedUser struct {
 	Groups     []string          `json:"groups,omitempty"` // without that of the operators
 	Attributes json.RawMessage   `json:"attributes,omitempty"`
 	Passkeys   *importedPasskeys `json:"passkeys,omitempty"`
+	// Connections are accounts at other providers that sign in.
+	Connections []exportedConnection `json:"connections,omitempty"`
 	// Authenticator and RecoveryCodes are the second factors.
 	Authenticator *exportedApp `json:"authenticator,omitempty"`
 	RecoveryCodes [][]byte     `json:"recovery_codes,omitempty"`
@@ -243,9 +252,61 @@ func factors(o *object, u *account.User) {
 	}
 }
 
+// exportedConnection is an account at another provider. An import needs issuer or provider, and
+// subject.
+type exportedConnection struct {
+	Provider  string    `json:"provider,omitempty"` // ID of the one with that issuer
+	Issuer    string    `json:"issuer"`
+	Subject   string    `json:"subject"`
+	Name      string    `json:"name,omitempty"`
+	Groups    []string  `json:"groups,omitempty"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	UsedAt    time.Time `json:"used_at,omitzero"`
+}
+
+func exportedConnections(u *account.User, providers []people.ProviderChoice) (all []exportedConnection) {
+	for _, c := range u.Credentials.Connections {
+		one := exportedConnection{Issuer: c.Issuer, Subject: c.Subject, Name: c.Name, Groups: c.Groups,
+			CreatedAt: c.Created.UTC(), UsedAt: c.Used.UTC()}
+		for _, p := range providers {
+			if p.Issuer == c.Issuer {
+				one.Provider = p.ID
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// connections applies the member connections of o to u.
+func connections(o *object, u *account.User, providers []people.ProviderChoice) {
+	const must = "must be a list of objects, each with issuer or provider, and subject"
+	var all []exportedConnection
+	if !o.member("connections", must, &all) {
+		return
+	}
+	for _, one := range all {
+		for _, p := range providers {
+			if one.Issuer == "" && p.ID == one.Provider {
+				one.Issuer = p.Issuer
+			}
+		}
+		if one.Issuer == "" && one.Provider != "" {
+			o.refuse("connections", "must be of providers that exist, or name the issuer")
+		}
+		u.Credentials.Connections = append(u.Credentials.Connections, account.Connection{
+			Issuer: one.Issuer, Subject: one.Subject, Name: cmp.Or(one.Name, one.Provider, one.Issuer),
+			Groups: account.NewGroups(one.Groups).Names(), Created: one.CreatedAt, Used: one.UsedAt})
+	}
+}
+
 // exportUsers returns a page of users with their password hashes.
 func exportUsers(c *adminCall) (any, error) {
 	users, next, err := c.userPage(audit.UsersExported)
+	if err != nil {
+		return nil, err
+	}
+	providers, err := c.people.ProviderChoices(c.context)
 	if err != nil {
 		return nil, err
 	}
@@ -261,9 +322,10 @@ func exportUsers(c *adminCall) (any, error) {
 			Username: u.Username, Gender: u.Gender, Bio: u.Bio, PlaceOfBirth: u.PlaceOfBirth,
 			DateOfBirth: u.DateOfBirth, Address: u.Address, ProfilePicture: u.ProfilePicture, Language: u.Language,
 			PasswordHash: u.PasswordHash, PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
-			Groups: slices.DeleteFunc(u.Groups.Names(),
+			Groups: slices.DeleteFunc(u.Given.Names(),
 				func(name string) bool { return name == account.OperatorsGroup }),
-			Attributes: json.RawMessage(u.Attributes),
+			Attributes:  json.RawMessage(u.Attributes),
+			Connections: exportedConnections(u, providers),
 		}
 		if a := c.people.ExportFactors(u); a != nil {
 			page.Users[i].Authenticator = &exportedApp{a.Secret, timestamp(a.Created), a.Step}

@@ -3,6 +3,8 @@ package adminapi
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 
 	"gatehouse/actors/account"
@@ -32,7 +34,22 @@ type userRecord struct {
 	CreatedAt      string          `json:"created_at"`
 	UpdatedAt      string          `json:"updated_at"`
 	Groups         []string        `json:"groups"`
+	ProviderGroups []mappedRecord  `json:"provider_groups"` // those of Groups that providers give
 	Attributes     json.RawMessage `json:"attributes"`
+}
+
+// mappedRecord has the groups of a user that groups at a provider stand for.
+type mappedRecord struct {
+	Issuer string   `json:"issuer"`
+	Groups []string `json:"groups"`
+}
+
+func newMappedRecords(u *account.User) []mappedRecord {
+	all := []mappedRecord{}
+	for _, issuer := range slices.Sorted(maps.Keys(u.Mapped)) {
+		all = append(all, mappedRecord{issuer, u.Mapped[issuer].Names()})
+	}
+	return all
 }
 
 func newUserRecord(u *account.User) userRecord {
@@ -46,7 +63,8 @@ func newUserRecord(u *account.User) userRecord {
 		SecondFactor:  u.HasSecondFactor(),
 		RecoveryCodes: len(u.Credentials.RecoveryCodes),
 		CreatedAt:     timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
-		Groups: orEmpty(u.Groups.Names()), Attributes: json.RawMessage(cmp.Or(u.Attributes, "{}")),
+		Groups: orEmpty(u.Groups.Names()), ProviderGroups: newMappedRecords(u),
+		Attributes: json.RawMessage(cmp.Or(u.Attributes, "{}")),
 	}
 }
 

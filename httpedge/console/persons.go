@@ -316,14 +316,24 @@ const fieldGroup = "group"
 
 // addGroups adds the groups of a person, and those that there are. It returns false if it responded.
 func (s *service) addGroups(o *operator, u *account.User, p *pages.ConsolePerson) bool {
-	p.Groups = u.Groups.Names()
+	for _, name := range u.Groups.Names() {
+		g := pages.ConsoleGroup{Name: name}
+		if !u.Given.Has(name) {
+			for issuer, groups := range u.Mapped {
+				if groups.Has(name) {
+					g.Issuer = max(g.Issuer, issuer)
+				}
+			}
+		}
+		p.Groups = append(p.Groups, g)
+	}
 	all, err := s.people.Groups(o.Ctx, "", account.MostGroups)
 	if err != nil {
 		s.WriteFailure(o.HTTP, "read groups", err)
 		return false
 	}
 	for _, g := range all {
-		if g.Name != account.OperatorsGroup && !slices.Contains(p.Groups, g.Name) {
+		if g.Name != account.OperatorsGroup && !u.Groups.Has(g.Name) {
 			p.AllGroups = append(p.AllGroups, g.Name)
 		}
 	}

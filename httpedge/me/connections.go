@@ -94,6 +94,11 @@ func (s *service) showConnections(p *person, status int, problems ...pages.Probl
 	for _, c := range s.people.Connected(p.User, choices) {
 		shown := pages.ProviderConnection{ID: c.ID(), Provider: c.Provider.Name, Name: c.Name,
 			Offered: c.Provider.ID != "", Added: texts.Day(c.Created), Used: texts.Ago(c.Used, p.Now)}
+		for _, name := range c.Groups {
+			if p.User.Mapped[c.Issuer].Has(name) {
+				shown.Groups = append(shown.Groups, name)
+			}
+		}
 		if !shown.Offered {
 			shown.Provider = c.Issuer
 		}

@@ -35,9 +35,11 @@ type wayData struct {
 	Kind  account.Way `json:"kind"` // password, email, phone or passkey
 	Name  *string     `json:"name"` // of a passkey
 	Since time.Time   `json:"since"`
-	// Issuer and Account are of a connection: the provider, and the account there.
-	Issuer  string `json:"issuer,omitempty"`
-	Account string `json:"account,omitempty"`
+	// Issuer, Account and Groups are of a connection: the provider, the account there, and the groups
+	// here that its groups stood for at the last sign-in.
+	Issuer  string   `json:"issuer,omitempty"`
+	Account string   `json:"account,omitempty"`
+	Groups  []string `json:"groups,omitempty"`
 }
 
 // factorData is the second factor of an account.
@@ -135,6 +137,7 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 		for i := range u.Credentials.Connections {
 			if c := &u.Credentials.Connections[i]; c.Way() == way {
 				data.Kind, data.Issuer, data.Account = "connection", c.Issuer, c.Name
+				data.Groups = c.Groups
 			}
 		}
 		if !way.IsPasskey() {

@@ -119,6 +119,12 @@ type ConsolePeople struct {
 	Invite *AppForm // invites somebody; nil = nobody can be invited
 }
 
+// ConsoleGroup is a group of a person.
+type ConsoleGroup struct {
+	Name   string
+	Issuer string // of the provider that gives it; "" = operators do
+}
+
 // ConsolePerson is one person.
 type ConsolePerson struct {
 	Path, Name string
@@ -126,7 +132,7 @@ type ConsolePerson struct {
 	Operator   bool // a member of the operators' group, whom the console does not change
 	Facts      []Fact
 	Actions    []Action
-	Groups     []string
+	Groups     []ConsoleGroup
 	Group      string // as it was entered
 	AllGroups  []string
 	Sessions   []Session

@@ -115,9 +115,10 @@ func (p MeConnections) Render(v *View) ([]byte, error) { return v.render(meConne
 // ProviderConnection is an account at another provider that signs in.
 type ProviderConnection struct {
 	ID       string
-	Provider string // its name
-	Name     string // of the account there
-	Offered  bool   // people can sign in with the provider
+	Provider string   // its name
+	Name     string   // of the account there
+	Offered  bool     // people can sign in with the provider
+	Groups   []string // of the person, for which groups at the provider stand
 	Added    texts.Text
 	Used     texts.Text
 }

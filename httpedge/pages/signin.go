@@ -54,6 +54,7 @@ type Invitation struct {
 	Token     string // of the link
 	Action    string
 	FormToken string
+	Providers []Provider // with which the person may continue instead
 	Problems  Problems
 }
 

@@ -40,7 +40,7 @@ func (s *service) showInvitation(v *visit.Visit, i *account.Invitation, token st
 	}
 	s.WritePage(v.HTTP, status, pages.Invitation{Email: i.Email, Name: name, Token: token,
 		Action: pages.PathInvitation, FormToken: v.Bind("invitation").NewFormToken(v.Now),
-		Problems: problems})
+		Providers: s.vouching(v), Problems: problems})
 }
 
 // refuseInvitation responds when the link of an invitation does not work.

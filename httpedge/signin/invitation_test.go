@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 )
@@ -69,6 +70,68 @@ func TestInvitation(t *testing.T) {
 	o.Do(404, "DELETE", "/invitations/"+id, "")
 	if p := b.Get(link); p.Status != 410 {
 		t.Errorf("a link that an operator has ended: got %d, want 410", p.Status)
+	}
+}
+
+// TestInvitationByProvider: the verified address of a provider accepts the invitation of that address,
+// with its groups, also if the provider creates no accounts. No other address does.
+func TestInvitationByProvider(t *testing.T) {
+	const others = 403
+	for _, accounts := range []account.Accounts{account.InvitedAccounts, account.OpenAccounts,
+		account.OperatorAccounts} {
+		t.Run(string(accounts), func(t *testing.T) {
+			st := stacktest.NewReachable(t, func(c *stack.Config) { c.Identity.Accounts = accounts })
+			o := st.NewOperator(t)
+			o.Do(201, "POST", "/groups", `{"name":"sales"}`)
+			o.Do(201, "POST", "/groups", `{"name":"staff"}`)
+			up := newUpstream(t, ofAda())
+			up.set(func(u *upstream) { u.claims["groups"] = []string{"Staff"} })
+			up.offer(st.IdentityStack, "acme", func(p *oauth.Provider) {
+				p.CreateAccounts, p.Groups = false, map[string]string{"Staff": "staff"}
+			})
+			if accounts == account.OperatorAccounts { // one from before the setting
+				st.Alter(t, `INSERT INTO invitations VALUES ('i1', x'`+strings.Repeat("01", 32)+
+					`', 'ada@example.com', 'ada@example.com', '', '', 0, 9999999999999)`)
+				b := st.NewBrowser(t)
+				comeBack(t, b, b.Get("/login")).Shows(t, others, "/login/with/acme/callback")
+				return
+			}
+			o.Do(201, "POST", "/invitations", `{"email":"Ada@example.com","name":"Ada L.","groups":["sales"]}`)
+			link := linkOf(t, st, st.Mail.Notice(t, "Ada@example.com", account.InvitationSent))
+			for _, lie := range []map[string]any{{"email": "eve@example.com"}, {"email_verified": false},
+				{"email": "eve@example.com", "email_verified": false}} {
+				up.set(func(u *upstream) {
+					u.lie = func(claims map[string]any) {
+						for name, value := range lie {
+							claims[name] = value
+						}
+					}
+				})
+				b := st.NewBrowser(t)
+				comeBack(t, b, b.Get(link)).Shows(t, others, "/login/with/acme/callback")
+			}
+			up.offer(st.IdentityStack, "acme", func(p *oauth.Provider) { p.CreateAccounts, p.TrustEmail = false, false })
+			b := st.NewBrowser(t)
+			if p := b.Get(link); startLink.MatchString(p.Body) {
+				t.Errorf("got %s, want no provider that is not trusted", p.Body)
+			}
+			comeBack(t, b, b.Get("/login")).Shows(t, others, "/login/with/acme/callback")
+			up.set(func(u *upstream) { u.lie = nil })
+			up.offer(st.IdentityStack, "acme", func(p *oauth.Provider) {
+				p.CreateAccounts, p.Groups = false, map[string]string{"Staff": "staff"}
+			})
+			p := b.Get(link)
+			p.Says(t, "Continue with <bdi>Acme</bdi>")
+			comeBack(t, b, p).Shows(t, 200, "/me")
+			u, err := st.Store.UserByEmail(t.Context(), ada)
+			if err != nil || u.Name != "Ada L." || u.Given != "sales" || u.Groups != "sales staff" ||
+				len(u.Credentials.Connections) != 1 {
+				t.Errorf("got %+v and error %v, want Ada in sales and staff", u, err)
+			}
+			b.Get(link).Shows(t, 410, "/invitation")
+			fresh := st.NewBrowser(t)
+			comeBack(t, fresh, fresh.Get("/login")).Shows(t, 200, "/me")
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package signin
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -24,6 +25,18 @@ func (s *service) providers(v *visit.Visit) []pages.Provider {
 	}
 	return visit.ProviderButtons(v, choices, v.Bind,
 		func(id string) string { return v.Path(people.PathWith + id) })
+}
+
+// vouching returns the buttons of the providers whose verified addresses accept an invitation.
+func (s *service) vouching(v *visit.Visit) []pages.Provider {
+	choices, err := s.people.ProviderChoices(v.Ctx)
+	if err != nil {
+		s.LogFailure(v, "read providers", err)
+		return nil
+	}
+	choices = slices.DeleteFunc(choices, func(p people.ProviderChoice) bool { return !p.Vouches })
+	return visit.ProviderButtons(v, choices, v.Bind,
+		func(id string) string { return people.PathWith + id })
 }
 
 // waits returns the connection that is made when the person has signed in; nil = none is.
@@ -81,6 +94,9 @@ func (s *service) refuseWith(v *visit.Visit, id string, err error) {
 		key, status = "with.not_let", fasthttp.StatusForbidden
 	case errors.Is(err, people.ErrNotConnected):
 		key, status = "with.not_connected", fasthttp.StatusForbidden
+		if s.people.Invites() && !s.people.Registers() {
+			key = "with.not_invited"
+		}
 	case errors.Is(err, people.ErrDisabled):
 		problem := endpoint.ProblemOf(err)
 		s.WriteMessage(v.HTTP, problem.Status, pages.Message{Title: texts.Of("login.disabled"),

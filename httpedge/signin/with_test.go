@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
@@ -649,6 +650,148 @@ func TestConnectionIsWayIn(t *testing.T) {
 	p.Shows(t, 422, "/me/connections")
 	p.Says(t, "This is the only way to sign in")
 	b.Get("/me/delete").Shows(t, 200, "/me/delete")
+}
+
+// TestGroupsOfProviders: groups at a provider stand for groups here until the next sign-in there, or the
+// end of the mapping or connection. Then the tokens of apps that need one of them end.
+func TestGroupsOfProviders(t *testing.T) {
+	st := stacktest.NewReachable(t)
+	o := st.NewOperator(t)
+	for _, name := range []string{"staff", "sales"} {
+		o.Do(201, "POST", "/groups", `{"name":"`+name+`"}`)
+	}
+	up := newUpstream(t, ofAda())
+	offer := func(mapped map[string]string) {
+		t.Helper()
+		up.offer(st.IdentityStack, "acme", func(p *oauth.Provider) { p.Groups = mapped })
+	}
+	offer(map[string]string{"Staff": "staff"})
+	signIn := func(groups ...string) *stacktest.Browser {
+		t.Helper()
+		up.set(func(u *upstream) { u.claims["groups"] = groups })
+		b := st.NewBrowser(t)
+		comeBack(t, b, b.Get("/login")).Shows(t, 200, "/me")
+		return b
+	}
+	b := signIn("Staff", "Other")
+	u, err := st.Store.UserByConnection(t.Context(), up.URL, "ada-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := fmt.Sprintf("/users/%d", u.ID)
+	o.Do(204, "PUT", fmt.Sprintf("/groups/sales/members/%d", u.ID), "")
+	free := st.NewClient(t, func(c *oauth.Client) { c.Scopes = oauth.GrantableScopes })
+	info, _ := st.NewToken(t, free, u.ID, oauth.OpenID|oauth.Groups)
+	c := st.NewClient(t, func(c *oauth.Client) { c.Options.RequireGroups = []string{"staff"} })
+	check := func(step, groups, mapped string) {
+		t.Helper()
+		got := st.Get(t, "/oauth/userinfo", "Authorization", "Bearer "+info).Object(t)["groups"]
+		if fmt.Sprint(got) != groups {
+			t.Errorf("%s: got %v, want %s", step, got, groups)
+		}
+		record := o.Do(200, "GET", path, "").Object(t)
+		if got := fmt.Sprint(record["groups"], record["provider_groups"]); got != groups+" "+mapped {
+			t.Errorf("%s: got %s, want %s %s", step, got, groups, mapped)
+		}
+	}
+	both := "[map[groups:[staff] issuer:" + up.URL + "]]"
+	check("at first", "[sales staff]", both)
+	b.Get("/me/connections").Says(t, "Groups: <bdi>staff</bdi>")
+	for _, row := range []struct {
+		name string
+		end  func()
+	}{
+		{"a sign-in without the group", func() { b = signIn("Other") }},
+		{"another mapping", func() { offer(map[string]string{"Staff": "sales"}) }},
+		{"the provider is gone", func() {
+			if err := st.Tokens.DeleteProvider(t.Context(), "acme"); err != nil {
+				t.Fatal(err)
+			}
+			offer(map[string]string{"Staff": "staff"})
+		}},
+		{"the connection is removed", func() {
+			p := comeBack(t, b, b.Get("/me/confirm?for=connections"))
+			id := regexp.MustCompile(`name="remove" value="([^"]*)"`).FindStringSubmatch(p.Body)
+			b.Send(p, "remove", id[1]).Says(t, "no longer connected")
+		}},
+	} {
+		offer(map[string]string{"Staff": "staff"})
+		b = signIn("Staff")
+		check("before "+row.name, "[sales staff]", both)
+		token, _ := st.NewToken(t, c, u.ID, oauth.ViewUser)
+		if got := st.Get(t, "/api/user", "Authorization", "Bearer "+token).Status; got != 200 {
+			t.Errorf("before %s: got %d, want 200", row.name, got)
+		}
+		row.end()
+		check(row.name, "[sales]", "[]")
+		if got := st.Get(t, "/api/user", "Authorization", "Bearer "+token).Status; got != 401 {
+			t.Errorf("%s: got %d, want 401", row.name, got)
+		}
+	}
+}
+
+// TestConnectionsAreImported: an export has the accounts at other providers, and an import takes them.
+func TestConnectionsAreImported(t *testing.T) {
+	st := stacktest.NewReachable(t)
+	o := st.NewOperator(t)
+	o.Do(201, "POST", "/groups", `{"name":"staff"}`)
+	up := newUpstream(t, ofAda())
+	up.offer(st.IdentityStack, "acme", func(p *oauth.Provider) { p.Groups = map[string]string{"Staff": "staff"} })
+	send := func(lines ...string) map[string]any {
+		t.Helper()
+		var users []string
+		for i, line := range lines {
+			users = append(users, fmt.Sprintf(`{"line":%d,"user":%s}`, i+1, line))
+		}
+		return o.Do(200, "POST", "/users/import", `{"import":"`+uuid.NewString()+`","users":[`+
+			strings.Join(users, ",")+`]}`).Object(t)
+	}
+	connection := func(member string) string { return `{"name":"Ada","connections":[{` + member + `}]}` }
+	got := send(`{"name":"Ada","connections":[{"provider":"acme","subject":"ada-1","groups":["staff","none"]},`+
+		`{"issuer":"https://other.example","subject":"7","name":"ada"}]}`,
+		connection(`"provider":"acme","subject":"ada-1"`),
+		connection(`"provider":"none","subject":"ada-2"`),
+		connection(`"subject":"ada-3"`),
+		connection(`"issuer":"http://evil.example","subject":"ada-4"`),
+		connection(`"provider":"acme","subject":""`),
+		connection(`"provider":"acme","subject":"`+strings.Repeat("x", 256)+`"`),
+		connection(`"provider":"acme","subject":"ada-5","groups":["gatehouse-operators"]`),
+		connection(`"provider":"acme","subject":"ada-6"},{"provider":"acme","subject":"ada-6"`),
+		connection(`"provider":"acme","subject":"ada-7","name":"a\u0007"`),
+		`{"name":"Ada","connections":[]}`)
+	var refused []string
+	for _, line := range got["refused"].([]any) {
+		refused = append(refused, fmt.Sprintf("%v %v", line.(map[string]any)["line"], line.(map[string]any)["field"]))
+	}
+	slices.Sort(refused)
+	want := []string{"10 connections", "11 email", "2 connections", "3 connections", "4 connections",
+		"5 connections", "6 connections", "7 connections", "8 connections", "9 connections"}
+	if got["created"] != 1.0 || !slices.Equal(refused, want) {
+		t.Fatalf("got %v, want one created and %v refused", got, want)
+	}
+	u, err := st.Store.UserByConnection(t.Context(), up.URL, "ada-1")
+	if err != nil || u.Groups != "staff" || u.Given != "" {
+		t.Errorf("got %+v and error %v, want a group of the provider", u, err)
+	}
+	users := o.Do(200, "GET", "/users/export", "").Object(t)["users"].([]any)
+	line, err := json.Marshal(users[len(users)-1])
+	if err != nil || !strings.Contains(string(line), `"provider":"acme","subject":"ada-1"`) ||
+		strings.Contains(string(line), `"groups":["staff"],"id"`) {
+		t.Errorf("got %s and error %v, want the connection, and its group there only", line, err)
+	}
+	b := st.NewBrowser(t)
+	comeBack(t, b, b.Get("/login")).Shows(t, 200, "/me")
+	o.Do(204, "DELETE", fmt.Sprintf("/users/%d", u.ID), "")
+	if got := send(string(line)); got["created"] != 1.0 {
+		t.Fatalf("got %v, want the exported line imported", got)
+	}
+	again, err := st.Store.UserByConnection(t.Context(), up.URL, "ada-1")
+	if err != nil || again.ID != u.ID || again.Groups != "staff" || len(again.Credentials.Connections) != 2 ||
+		again.Credentials.Connections[1].Name != "ada" {
+		t.Errorf("got %+v and error %v, want the same account", again, err)
+	}
+	b = st.NewBrowser(t)
+	comeBack(t, b, b.Get("/login")).Shows(t, 200, "/me")
 }
 
 // gitHub answers as https://docs.github.com/en/rest documents it, for a GitHub Enterprise Server.

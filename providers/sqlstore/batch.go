@@ -24,7 +24,8 @@ type batch struct {
 	changes  []change
 	events   []audit.Event    // of the audit trail
 	created  int64            // the user whom the last task has created; 0 = none
-	trace    string           // context of the request of the last task (package trace); "" = none
+	source   audit.Source     // of the last task
+	trace    string           // context of its request (package trace); "" = none
 	groups   map[string]int64 // numbers of all groups by name; nil = not read yet
 
 	redeems  []*oauth.Redeem
@@ -68,7 +69,8 @@ func (b *batch) execute(op oauth.Operation) error {
 }
 
 func (b *batch) executeTask(t *task) error {
-	t.refusal, b.trace = nil, audit.SourceOf(t.Context).Trace
+	t.refusal, b.source = nil, audit.SourceOf(t.Context)
+	b.trace = b.source.Trace
 	if err := b.settle(); err != nil {
 		return err
 	}

@@ -369,6 +369,7 @@ func (d *declaring) changeProvider(set string, old, next *oauth.Provider) error 
 			"provider %s: there are %d providers already", next.ID, oauth.MostProviders)}
 	}
 	if err == nil {
+		d.due[set].Providers = true
 		d.record(d.records.Provider(d.ctx, old, next))
 	}
 	return err

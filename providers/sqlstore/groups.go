@@ -33,6 +33,12 @@ WHERE g.name = $1 AND m.user_id > $2) ORDER BY id LIMIT $3`
 WHERE g.name = $1 ORDER BY m.user_id LIMIT $2`
 	countGroups  = `SELECT COUNT(DISTINCT group_id) FROM group_members WHERE user_id = $1 AND group_id <> $2`
 	insertMember = `INSERT INTO group_members (user_id, group_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	insertMapped = `INSERT INTO group_members (user_id, group_id, source) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+	deleteMapped = `DELETE FROM group_members WHERE user_id = $1 AND group_id = $2 AND source = $3`
+	// mappedBy returns what one connection gives, and someMapped a part of what all do.
+	mappedBy   = `SELECT g.id, g.name FROM group_members m JOIN user_groups g ON g.id = m.group_id WHERE m.user_id = $1 AND m.source = $2`
+	someMapped = `SELECT m.user_id, m.group_id, m.source, g.name FROM group_members m JOIN user_groups g ON g.id = m.group_id
+WHERE m.source <> '' AND (m.user_id, m.group_id, m.source) > ($1, $2, $3) ORDER BY m.user_id, m.group_id, m.source LIMIT $4`
 	isMember     = `SELECT user_id FROM group_members WHERE user_id = $1 AND group_id = $2 LIMIT 1`
 	deleteMember = `DELETE FROM group_members WHERE user_id = $1 AND group_id = $2`
 	userGroups   = `SELECT g.name FROM group_members m JOIN user_groups g ON g.id = m.group_id WHERE m.user_id = $1`
@@ -267,6 +273,12 @@ func (b *batch) removeMember(userID, groupID int64, restricted []*oauth.Client) 
 	if err != nil {
 		return err
 	}
+	return b.endAccess(userID, groups, restricted)
+}
+
+// endAccess ends the grants to those of the restricted clients that a user who is in groups has no
+// access to.
+func (b *batch) endAccess(userID int64, groups account.Groups, restricted []*oauth.Client) error {
 	for _, c := range restricted {
 		if groups.HasAny(c.Options.RequireGroups) {
 			continue
@@ -292,9 +304,9 @@ func (b *batch) groupsOf(userID int64) (account.Groups, error) {
 	return account.NewGroups(names), err
 }
 
-// restrictedTo returns the clients that people must be in a group for, or in one of several. Only ID
-// and Options are set.
-func (b *batch) restrictedTo(group string) (clients []*oauth.Client, err error) {
+// restrictedTo returns the clients that people must be in one of the groups for, or in one of several.
+// Only ID and Options are set.
+func (b *batch) restrictedTo(groups ...string) (clients []*oauth.Client, err error) {
 	err = b.conn.rows(b.ctx, restrictedClients, nil, func(r row) error {
 		var c oauth.Client
 		var options string
@@ -302,7 +314,9 @@ func (b *batch) restrictedTo(group string) (clients []*oauth.Client, err error) 
 			return err
 		}
 		c.Options, err = parseOptions(options)
-		if slices.Contains(c.Options.RequireGroups, group) {
+		if slices.ContainsFunc(groups, func(name string) bool {
+			return slices.Contains(c.Options.RequireGroups, name)
+		}) {
 			clients = append(clients, &c)
 		}
 		return err
@@ -333,19 +347,8 @@ func (b *batch) missingGroup(u *account.User) (name string, err error) {
 	if u.Groups == "" {
 		return "", nil
 	}
-	if b.groups == nil {
-		groups := map[string]int64{}
-		err := b.conn.rows(b.ctx, groupNumbers, nil, func(r row) error {
-			var id int64
-			var name string
-			err := r.Scan(&id, &name)
-			groups[name] = id
-			return err
-		})
-		if err != nil {
-			return "", err
-		}
-		b.groups = groups
+	if err := b.readGroups(); err != nil {
+		return "", err
 	}
 	for _, name := range u.Groups.Names() {
 		if b.groups[name] == 0 {
@@ -353,6 +356,25 @@ func (b *batch) missingGroup(u *account.User) (name string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// readGroups sets b.groups.
+func (b *batch) readGroups() error {
+	if b.groups != nil {
+		return nil
+	}
+	groups := map[string]int64{}
+	err := b.conn.rows(b.ctx, groupNumbers, nil, func(r row) error {
+		var id int64
+		var name string
+		err := r.Scan(&id, &name)
+		groups[name] = id
+		return err
+	})
+	if err == nil {
+		b.groups = groups
+	}
+	return err
 }
 
 // Attributes implements account.GroupStore.

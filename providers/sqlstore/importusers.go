@@ -179,6 +179,13 @@ func (b *batch) importUser(u *account.User) (*account.FieldError, error) {
 	if missing, err := b.missingGroup(u); err != nil || missing != "" {
 		return &account.FieldError{Field: "groups", Message: "must exist: there is no group " + missing}, err
 	}
+	for _, c := range u.Credentials.Connections { // the insert of one that exists would undo the whole part
+		if found, err := b.conn.has(b.ctx, otherConnection, c.Issuer, c.Subject, int64(0)); err != nil {
+			return nil, err
+		} else if found {
+			return taken("connections"), nil
+		}
+	}
 	// The insert comes first: it finds what collides by the indexes, whatever the database knows of the
 	// size of the table, which grows.
 	var lost refusal

@@ -2,12 +2,15 @@ package sqlstore_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -18,6 +21,8 @@ var groupTests = map[string]func(*testing.T, *fixture){
 	"DeleteALargeGroup":     deleteALargeGroup,
 	"ClaimsAndAttributes":   claimsAndAttributes,
 	"InvitationRoundTrip":   invitationRoundTrip,
+	"MappedGroups":          mappedGroups,
+	"MappingsEnd":           mappingsEnd,
 	"ImportIntoGroups":      importIntoGroups,
 	"DeclaredGroupsOfASet":  declaredGroups,
 	"AttributesOfAPerson":   attributesOfAPerson,
@@ -318,5 +323,141 @@ func claimsOfResources(t *testing.T, f *fixture) {
 	f.must(f.ReplaceResource(f.ctx, &r, &next))
 	if all, err := f.Resources(f.ctx); err != nil || len(all) != 1 || !slices.Equal(all[0].Claims, next.Claims) {
 		t.Errorf("got %+v and error %v, want the claims", all, err)
+	}
+}
+
+// connected creates a user with a connection to a provider that gives groups.
+func (f *fixture) connected(issuer, subject string, groups ...string) *account.User {
+	f.Helper()
+	u := &account.User{Name: "Rosa", Created: f.now, Updated: f.now, Credentials: account.Credentials{
+		Connections: []account.Connection{{Issuer: issuer, Subject: subject, Groups: groups, Created: f.now}}}}
+	f.must(f.CreateUser(f.ctx, u))
+	return u
+}
+
+func (f *fixture) wantGroups(step string, userID int64, given account.Groups, mapped map[string]account.Groups) {
+	f.Helper()
+	u, err := f.User(f.ctx, userID)
+	f.must(err)
+	var all []string
+	all = append(all, given.Names()...)
+	for _, groups := range mapped {
+		all = append(all, groups.Names()...)
+	}
+	if u.Groups != account.NewGroups(all) || u.Given != given || !maps.Equal(u.Mapped, mapped) {
+		f.Errorf("%s: got %q, of them %q given and %v mapped, want %q and %v", step, u.Groups, u.Given,
+			u.Mapped, given, mapped)
+	}
+}
+
+func mappedGroups(t *testing.T, f *fixture) {
+	for _, name := range []string{"a", "b", "c"} {
+		f.group(name)
+	}
+	const acme, other = "https://acme.example", "https://other.example/x"
+	u := f.connected(acme, "1", "a", "b", "none", account.OperatorsGroup)
+	f.wantGroups("created", u.ID, "", map[string]account.Groups{acme: "a b"})
+	f.joinGroup("b", u.ID)
+	f.user = u
+	_, ofA := f.restricted("a")
+	_, ofB := f.restricted("b")
+	_, ofEither := f.restricted("a", "c")
+	check := func(step string, want ...bool) {
+		t.Helper()
+		if got := []bool{f.isRevoked(ofA), f.isRevoked(ofB), f.isRevoked(ofEither)}; !slices.Equal(got, want) {
+			t.Errorf("%s: got %v revoked, want %v", step, got, want)
+		}
+	}
+	use := func(change func(c []account.Connection) []account.Connection) {
+		t.Helper()
+		next, err := f.User(f.ctx, u.ID)
+		f.must(err)
+		next.Credentials.Connections = change(next.Credentials.Connections)
+		f.must(f.UseCredential(f.ctx, next))
+	}
+	last, _, err := f.Changes(f.ctx, 0, 100)
+	f.must(err)
+	use(func(c []account.Connection) []account.Connection {
+		c[0].Used, c[0].Groups = f.now, []string{"c"}
+		return c
+	})
+	f.wantGroups("a sign-in", u.ID, "b", map[string]account.Groups{acme: "c"})
+	check("a sign-in", true, false, false)
+	_, changes, err := f.Changes(f.ctx, last, 100)
+	if err != nil || !slices.ContainsFunc(changes, func(c oauth.Change) bool { return c.UserID == u.ID }) {
+		t.Errorf("got %+v and error %v, want that the user has changed", changes, err)
+	}
+	events, err := f.Events(f.ctx, audit.Filter{UserID: u.ID, Limit: 10})
+	if err != nil || len(events) != 2 || events[1].Action != audit.MemberRemoved || events[1].Target != "a" ||
+		events[0].Action != audit.MemberAdded || events[0].Target != "c" ||
+		!slices.Equal(events[0].Details, []string{"provider"}) {
+		t.Errorf("got %+v and error %v, want who has come and gone, but for b", events, err)
+	}
+
+	if changed, err := f.RemoveMember(f.ctx, "c", u.ID); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	f.wantGroups("an operator", u.ID, "b", nil)
+	check("an operator", true, false, true)
+	use(func(c []account.Connection) []account.Connection { // another one is added
+		return append(c, account.Connection{Issuer: other, Subject: "1", Groups: []string{"a", "b"}})
+	})
+	f.wantGroups("another one", u.ID, "b", map[string]account.Groups{other: "a b"})
+	use(func(c []account.Connection) []account.Connection {
+		c[0].Used = f.now.Add(time.Second)
+		return c
+	})
+	f.wantGroups("the first one again", u.ID, "b", map[string]account.Groups{acme: "c", other: "a b"})
+	next, err := f.User(f.ctx, u.ID)
+	f.must(err)
+	next.Credentials.Connections = next.Credentials.Connections[:1]
+	f.must(f.UpdateUser(f.ctx, next))
+	f.wantGroups("removed", u.ID, "b", map[string]account.Groups{acme: "c"})
+	if members, err := f.Members(f.ctx, "a", 0, 10); err != nil || len(members) != 0 {
+		t.Errorf("got %+v and error %v, want no members of a", members, err)
+	}
+}
+
+func mappingsEnd(t *testing.T, f *fixture) {
+	f.group("a")
+	f.group("b")
+	p := &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider, Issuer: "https://acme.example",
+		ClientID: "gate", Groups: map[string]string{"A": "a", "B": "b"}, Created: f.now}
+	f.must(f.SaveProvider(f.ctx, p))
+	part := &account.ImportPart{ID: uuid.NewString(), Line: 1}
+	for i := range account.GroupMembersPart + 1 {
+		subject := fmt.Sprint(i)
+		part.Users = append(part.Users, account.ImportedUser{Line: int64(i + 1), User: &account.User{
+			Name: "A", Created: f.now, Credentials: account.Credentials{Connections: []account.Connection{
+				{Issuer: p.Issuer, Subject: subject, Groups: []string{"a"}}}}}})
+	}
+	f.must(f.ImportUsers(f.ctx, part))
+	u := f.connected(p.Issuer, "last", "a", "b")
+	f.joinGroup("a", u.ID)
+	f.user = u
+	_, family := f.restricted("b")
+	end := func(step string, want bool, members int) {
+		t.Helper()
+		ended, err := f.EndMapped(f.ctx)
+		g, err2 := f.Group(f.ctx, "a")
+		if err != nil || err2 != nil || ended != want || g.Members != members {
+			t.Errorf("%s: got %t, %+v and errors %v, %v, want %t and %d members", step, ended, g, err, err2,
+				want, members)
+		}
+	}
+	end("nothing has changed", false, account.GroupMembersPart+2)
+	p.Groups = map[string]string{"A": "b"}
+	f.must(f.SaveProvider(f.ctx, p))
+	end("a is not mapped", true, 1)
+	f.wantGroups("a is not mapped", u.ID, "a", map[string]account.Groups{p.Issuer: "b"})
+	if f.isRevoked(family) {
+		t.Error("got the family of b revoked")
+	}
+	p.Disabled = true
+	f.must(f.SaveProvider(f.ctx, p))
+	end("disabled", true, 1)
+	f.wantGroups("disabled", u.ID, "a", nil)
+	if !f.isRevoked(family) {
+		t.Error("got the family of b not revoked")
 	}
 }

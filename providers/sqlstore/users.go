@@ -16,7 +16,8 @@ import (
 const selectUser = `SELECT id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
 profile_picture, password_hash, disabled, created, updated, version, epoch, phone_sign_in, password_since, email_since,
 phone_since, phone_sign_in_since, language, credentials, attributes,
-COALESCE((SELECT string_agg(g.name, ' ') FROM group_members m JOIN user_groups g ON g.id = m.group_id WHERE m.user_id = users.id), '')
+COALESCE((SELECT string_agg(g.name || ' ' || m.source, '
+') FROM group_members m JOIN user_groups g ON g.id = m.group_id WHERE m.user_id = users.id), '')
 FROM users `
 
 const (
@@ -97,9 +98,7 @@ func scanUser(r row) (*account.User, error) {
 		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash,
 		&u.Disabled, &created, &updated, &u.Version, &u.Epoch, &u.PhoneSignIn,
 		&password, &email, &phone, &phoneSignIn, &u.Language, &credentials, &u.Attributes, &groups)
-	if u.Groups = account.Groups(groups); u.Groups.Count() > 1 {
-		u.Groups = account.NewGroups(u.Groups.Names())
-	}
+	setGroups(&u, groups)
 	if err == nil && credentials != "" {
 		err = json.Unmarshal([]byte(credentials), &u.Credentials)
 	}
@@ -204,10 +203,13 @@ func (b *batch) insertNumbered(u *account.User) error {
 	if err == nil {
 		err = b.insertConnections(u)
 	}
+	if err == nil {
+		err = b.insertMembers(u)
+	}
 	if err != nil {
 		return err
 	}
-	return b.insertMembers(u)
+	return b.insertMapped(u)
 }
 
 // insertConnections keeps by which connections u is found, after checkFree.
@@ -228,12 +230,16 @@ func (b *batch) insertConnections(u *account.User) error {
 func (s *Store) UseCredential(ctx context.Context, u *account.User,
 	notices ...account.Notice) error {
 	err := s.do(ctx, func(b *batch) error {
-		if _, err := b.checkVersion(u); err != nil {
+		before, err := b.checkVersion(u)
+		if err != nil {
 			return err
 		}
-		err := b.change(useCredential, u.ID, u.Version, credentialsText(u))
+		err = b.change(useCredential, u.ID, u.Version, credentialsText(u))
 		if errors.As(err, new(refusal)) {
 			return refusal{account.ErrConflict} // another process changed the user since
+		}
+		if err == nil {
+			err = b.mapGroups(u, before)
 		}
 		if err != nil {
 			return err
@@ -297,6 +303,9 @@ func (b *batch) updateUser(u *account.User) (epoch int64, err error) {
 	if err == nil && credentialsText(u) != before {
 		if err = b.run(u.ID, deleteConnections); err == nil {
 			err = b.insertConnections(u)
+		}
+		if err == nil {
+			err = b.mapGroups(u, before)
 		}
 	}
 	switch {

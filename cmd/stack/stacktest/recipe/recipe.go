@@ -127,7 +127,7 @@ func (r Recipe) Create(t testing.TB, st *stacktest.IdentityStack, addresses *str
 	folder := newFolder(t, st)
 	create := strings.Join(append([]string{"client create --json"}, flags...), " ")
 	script := strings.NewReplacer("client create", create, "resource create",
-		"resource create --json").Replace(addresses.Replace(r.Register))
+		"resource create --json", "bin/gatehouse apply", "bin/gatehouse apply >&2").Replace(addresses.Replace(r.Register))
 	command := exec.CommandContext(t.Context(), "bash", "-euc", script)
 	command.Dir = folder
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
