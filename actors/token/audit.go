@@ -126,7 +126,7 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"federated", o.Federated},
 		{"resources", list(o.Resources)},
 		{"require_groups", list(o.RequireGroups)},
-		{"verified", o.Verified},
+		{"verified", o.Verified}, {"logo", o.Logo},
 		{"set", o.Set},
 		{"declared", o.Declared},
 	}
