@@ -160,7 +160,10 @@ func TestPersonWhoReadsOnlyGerman(t *testing.T) {
 	c := r.NewClient(t, nil)
 	b := r.browser()
 	p := b.Register("/register?"+c.Request().Encode(), ida)
-	r.reads(p, "/register/verify", "Sehen Sie in Ihr Postfach")
+	r.reads(p, "/register/verify", "Sehen Sie in Ihr Postfach", "6 Ziffern")
+	if strings.Contains(p.Body, "lange") {
+		t.Errorf("got %s, want no word of long codes before one is sent", p.Body)
+	}
 	r.reads(b.Send(p, "code", "000000"), "/register/verify")
 	p = r.reads(b.Send(p, "code", r.code(ida)), "/consent", "Zulassen")
 	b.Send(p, "decision", "allow").Code(t, r.IdentityStack)
