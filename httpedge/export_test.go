@@ -1,6 +1,8 @@
 package httpedge
 
 import (
+	"slices"
+
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/httpedge/endpoint"
@@ -8,6 +10,16 @@ import (
 
 // Handler is the public handler, to be called without a connection.
 func (s *Server) Handler() fasthttp.RequestHandler { return s.public.Handler }
+
+// Forms returns the paths of all pages that take forms.
+func (s *Server) Forms() (paths []string) {
+	for _, e := range s.publicEndpoints() {
+		if e.Format == endpoint.Page && slices.Contains(e.Methods, fasthttp.MethodPost) {
+			paths = append(paths, e.Pattern)
+		}
+	}
+	return paths
+}
 
 // HandleAt serves handle at pattern of the public server in the place of everything else.
 func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {

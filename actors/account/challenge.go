@@ -67,6 +67,7 @@ type Challenge struct {
 	ProvedBy     Way    // that allowed to request the code, ProofLifetime before Ends
 	Message      Kind   // kind of the message that is sent
 	CodeHash     string // argon2id in PHC form; "" = no code of 6 digits was sent
+	Long         bool   // no code of 6 digits was sent; not stored, for those who do not see CodeHash
 	Tries        int    // attempts so far, at most CodeTries
 	Requester    Requester
 	Sent         time.Time // when the last code was requested

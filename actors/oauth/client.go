@@ -1,7 +1,9 @@
 package oauth
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +92,32 @@ type Client struct {
 	// before. Zero = a person has, or the client was registered otherwise.
 	Awaits  time.Time
 	Options ClientOptions
+	// NewLogo is the picture that a Store is to store; nil = that of before stays, if Options.Logo is
+	// not empty. A Store never returns it. SetLogo sets both.
+	NewLogo *Logo
+}
+
+// Logo is a picture of a client that an operator has set, and that was checked.
+type Logo struct {
+	Type string // media type
+	Data []byte
+}
+
+// SetLogo gives the client a picture; nil removes it.
+func (c *Client) SetLogo(l *Logo) {
+	c.NewLogo, c.Options.Logo = l, ""
+	if l != nil {
+		sum := sha256.Sum256(l.Data)
+		c.Options.Logo = base64.RawURLEncoding.EncodeToString(sum[:9])
+	}
+}
+
+// ShownLogo returns Options.Logo of a client that people see by its name, or "".
+func (c *Client) ShownLogo() string {
+	if c.IsUnverified() || c.Disabled {
+		return ""
+	}
+	return c.Options.Logo
 }
 
 // ClientOptions are what few clients are registered for. The zero value is that of a client that
@@ -143,6 +171,9 @@ type ClientOptions struct {
 	// Verified says that an operator has checked who stands behind a client with SelfRegistered: pages
 	// then show its name.
 	Verified bool `json:"verified,omitempty"`
+	// Logo identifies the client's picture and changes with it; "" = it has none. A Store has the
+	// picture itself.
+	Logo string `json:"logo,omitempty"`
 	// MetadataURL is the client_id of a client that a metadata document describes; "" = none.
 	MetadataURL string `json:"metadata_url,omitempty"`
 	// MetadataChanged is when a person accepted other redirect URIs or keys in that document, in

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ReplacedBy returns the record of c as d describes it. The ID and the kind stay, and so do the
-// secrets if d has none. The error is a *RegistrationError.
+// ReplacedBy returns the record of c as d describes it. The ID, the kind and the picture stay,
+// and so do the secrets if d has none. The error is a *RegistrationError.
 func (c *Client) ReplacedBy(d *Client) (*Client, error) {
 	switch {
 	case c.Options.SelfRegistered:
@@ -18,6 +18,7 @@ func (c *Client) ReplacedBy(d *Client) (*Client, error) {
 	}
 	next := *d
 	next.ID, next.Created, next.Version, next.Epoch = c.ID, c.Created, c.Version, c.Epoch
+	next.Options.Logo = c.Options.Logo
 	if len(d.RedirectURIs) == 0 {
 		next.RedirectURIs = nil // as a Store returns it
 	}

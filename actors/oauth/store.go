@@ -33,6 +33,8 @@ type Store interface {
 	AuthorizationCode(ctx context.Context, hash Hash) (*AuthorizationCode, error)
 	// RefreshToken returns the token with its family, revoked or expired or not, or ErrNotFound.
 	RefreshToken(ctx context.Context, hash Hash) (*RefreshToken, error)
+	// ClientLogo returns the picture of the client with that ID, or ErrNotFound.
+	ClientLogo(ctx context.Context, id string) (*Logo, error)
 	// Clients returns up to limit clients whose ID is greater than after, sorted by ID.
 	Clients(ctx context.Context, after string, limit int) ([]*Client, error)
 	// FindClients returns up to limit clients with a text in their name or ID, in no order. It reads all
@@ -44,8 +46,8 @@ type Store interface {
 	// CreateClient inserts c with its ID and sets its Version and Epoch, which is above that of a
 	// former client with the ID. It returns ErrClientIDTaken if there is one.
 	CreateClient(ctx context.Context, c *Client) error
-	// UpdateClient replaces the client with c's ID, its secrets and redirect URIs included, and
-	// sets c's Version. It returns ErrNotFound, or ErrConflict if c's Version is not the stored
+	// UpdateClient replaces the client with c's ID, its secrets, redirect URIs and picture included,
+	// and sets c's Version. It returns ErrNotFound, or ErrConflict if c's Version is not the stored
 	// one.
 	UpdateClient(ctx context.Context, c *Client) error
 	// Declare makes clients and resources what the server's own files say, in one transaction, and

@@ -47,7 +47,7 @@ func (s *Service) Challenge(
 	if err != nil {
 		return nil, err
 	}
-	c.CodeHash, c.PasswordHash = "", ""
+	c.Long, c.CodeHash, c.PasswordHash = c.CodeHash == "", "", ""
 	return c, nil
 }
 

@@ -133,7 +133,7 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"serves", list(o.Serves)},
 		{"exchange", append([]oauth.ExchangeRule{}, o.Exchange...)},
 		{"require_groups", list(o.RequireGroups)},
-		{"verified", o.Verified},
+		{"verified", o.Verified}, {"logo", o.Logo},
 		{"set", o.Set},
 		{"declared", o.Declared},
 	}

@@ -145,6 +145,29 @@ func (s *Service) UpdateClient(
 	})
 }
 
+// SetLogo gives a client a picture, which was checked; nil removes it. The errors are those of
+// UpdateClient.
+func (s *Service) SetLogo(
+	ctx context.Context, id string, logo *oauth.Logo,
+) (*oauth.Client, error) {
+	return s.UpdateClient(ctx, id, func(c *oauth.Client) error {
+		c.SetLogo(logo)
+		return nil
+	})
+}
+
+// Logo returns the picture of a client that people see by its name, or oauth.ErrNotFound.
+func (s *Service) Logo(ctx context.Context, id string) (*oauth.Logo, error) {
+	c, err := s.Client(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if c.ShownLogo() == "" {
+		return nil, oauth.ErrNotFound
+	}
+	return s.config.Tokens.ClientLogo(ctx, id)
+}
+
 // RotateSecret gives a confidential client a second secret and returns it with its record. While
 // the client has two, the error is a *oauth.RegistrationError: RevokeSecret ends one.
 func (s *Service) RotateSecret(

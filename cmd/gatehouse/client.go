@@ -3,6 +3,8 @@ package main
 import (
 	"net/http"
 	"strings"
+
+	"gatehouse/actors/brand"
 )
 
 const pathClients = "/admin/v1/clients"
@@ -225,6 +227,7 @@ type clientUpdate struct {
 	LoopbackAnyPort *bool    `name:"loopback-any-port" negatable:"" help:"Accept any port in redirects to 127.0.0.1 or [::1]."`
 	IntrospectAny   *bool    `name:"introspect-any" negatable:"" help:"It may introspect all tokens, not only its own."`
 	TokensPerMinute *int     `name:"tokens-per-minute" min:"0" max:"1000000" placeholder:"N" help:"Access tokens that each server issues to it a minute, up to 1000000; 0 removes the quota."`
+	Logo            *string  `name:"logo" placeholder:"FILE" help:"Picture above the heading of its consent page, unless the app is unverified: an SVG or PNG of at most 64 KB; \"\" removes it."`
 	clientOptions
 }
 
@@ -254,8 +257,37 @@ func (c *clientUpdate) Run(p *program) error {
 	if err := c.clientOptions.set(body); err != nil {
 		return err
 	}
-	if len(body) == 0 {
+	if len(body) == 0 && c.Logo == nil {
 		return usagef("nothing to change: give at least one of the flags that --help lists")
 	}
-	return c.act(p, http.MethodPatch, itemPath(pathClients, c.ID), body)
+	if c.Logo == nil {
+		return c.act(p, http.MethodPatch, itemPath(pathClients, c.ID), body)
+	}
+	return c.setLogo(p, body)
+}
+
+// setLogo sets or removes the picture, after the other changes.
+func (c *clientUpdate) setLogo(p *program, body map[string]any) error {
+	logo, err := readLogo(*c.Logo, brand.ParseImage)
+	if err != nil {
+		return usagef("--logo %q: %v", *c.Logo, err)
+	}
+	r, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		if _, err := r.call(http.MethodPatch, itemPath(pathClients, c.ID), body); err != nil {
+			return err
+		}
+	}
+	method, picture := http.MethodPut, any(logo.image)
+	if logo.image == nil {
+		method, picture = http.MethodDelete, nil
+	}
+	response, err := r.call(method, itemPath(pathClients, c.ID, "logo"), picture)
+	if err != nil {
+		return err
+	}
+	return r.show(response)
 }

@@ -75,6 +75,23 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 	if !reflect.DeepEqual(bare, want) {
 		t.Errorf("got %+v, want %+v", bare, want)
 	}
+	logo := write(t, "logo.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`)
+	for _, row := range []struct {
+		flags []string
+		has   bool
+	}{
+		{[]string{"--logo=" + logo, "--name=Wiki 3"}, true}, {[]string{"--name=Wiki 4"}, true},
+		{[]string{"--logo="}, false},
+	} {
+		got := remote(append([]string{"client", "update", c.ClientID}, row.flags...)...)
+		if got.code != 0 || strings.Contains(got.stdout, `"logo": "`) != row.has {
+			t.Errorf("%v: got %+v, want a picture %t", row.flags, got, row.has)
+		}
+	}
+	if got := remote("client", "update", c.ClientID, "--logo="+keys); got.code != 2 ||
+		!strings.Contains(got.stderr, "is neither an SVG nor a PNG") {
+		t.Errorf("got %d %s for a file that is no picture, want what to do", got.code, got.stderr)
+	}
 	exchanger := runOnce(t, nil, "client", "create", demo, "--name=Tasks", "--scope=",
 		"--grant=urn:ietf:params:oauth:grant-type:token-exchange", "--serves=https://a.example",
 		"--exchange=https://a.example https://b.example read write", "--exchange=https://a.example https://c.example").stdout

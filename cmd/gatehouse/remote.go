@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"gatehouse/actors/brand"
 )
 
 // adminSettings say where the admin listener is, and how both sides prove who they are.
@@ -192,7 +194,7 @@ func newSite(setting, address string, secure *tls.Config) (*site, error) {
 	return s, nil
 }
 
-// call sends body to path of the admin API and returns the JSON of the response. Either may be nil
+// call sends body, JSON or a *brand.Image, to path of the admin API and returns the JSON of the response. Either may be nil
 // = none. A long command needs more than one access token.
 func (r *remote) call(method, path string, body any) (json.RawMessage, error) {
 	fresh := r.token == ""
@@ -210,6 +212,10 @@ func (r *remote) callOnce(method, path string, body any) (json.RawMessage, error
 		return nil, err
 	}
 	payload, written := body.(json.RawMessage) // as it is
+	contentType := "application/json"
+	if image, ok := body.(*brand.Image); ok {
+		payload, written, contentType = image.Data, true, image.Type
+	}
 	if body != nil && !written {
 		var err error
 		if payload, err = json.Marshal(body); err != nil {
@@ -223,7 +229,7 @@ func (r *remote) callOnce(method, path string, body any) (json.RawMessage, error
 	}
 	request.Header.Set("Authorization", "Bearer "+r.token)
 	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", contentType)
 	}
 	return r.admin.do("admin API", request)
 }

@@ -93,6 +93,7 @@ func Endpoints(
 		row(client+"/approve", map[string]adminHandler{post: setApproved(true)}),
 		row(client+"/verify", map[string]adminHandler{post: setVerified(true)}),
 		row(client+"/unverify", map[string]adminHandler{post: setVerified(false)}),
+		row(client+"/logo", map[string]adminHandler{put: putLogo, remove: removeLogo}),
 		row(client+"/unapprove", map[string]adminHandler{post: setApproved(false)}),
 		row(client+"/disable", map[string]adminHandler{post: setClientDisabled(true)}),
 		row(client+"/enable", map[string]adminHandler{post: setClientDisabled(false)}),

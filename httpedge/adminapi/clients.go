@@ -1,12 +1,15 @@
 package adminapi
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/brand"
 	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/endpoint"
 )
 
 // clientRecord is a client as the admin API shows it.
@@ -273,6 +276,34 @@ func setVerified(verified bool) adminHandler {
 			return nil
 		})
 	}
+}
+
+// putLogo gives a client the picture in the body of the request.
+func putLogo(c *adminCall) (any, error) {
+	image, err := brand.ParseImage(bytes.Clone(c.PostBody()))
+	if err != nil {
+		return nil, endpoint.ErrInvalidRequest.Saying("The picture " + err.Error() + ".")
+	}
+	return c.setLogo(&oauth.Logo{Type: image.Type, Data: image.Data})
+}
+
+func removeLogo(c *adminCall) (any, error) {
+	if err := c.nothing(); err != nil {
+		return nil, err
+	}
+	return c.setLogo(nil)
+}
+
+func (c *adminCall) setLogo(logo *oauth.Logo) (any, error) {
+	id, err := c.clientID()
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.tokens.SetLogo(c.context, id, logo)
+	if err != nil {
+		return nil, err
+	}
+	return c.clientRecord(client), nil
 }
 
 func setClientDisabled(disabled bool) adminHandler {

@@ -28,6 +28,7 @@ type optionRecord struct {
 	SelfRegistered         bool            `json:"self_registered,omitempty"`
 	Verified               bool            `json:"verified,omitempty"`
 	MetadataURL            string          `json:"metadata_url,omitempty"`
+	Logo                   string          `json:"logo,omitempty"`
 }
 
 // federatedRecord says which JWTs of another issuer authenticate a client.
@@ -61,7 +62,7 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 		BackchannelLogoutURI:   o.BackchannelLogoutURI, RequirePKCE: o.RequirePKCE,
 		RequireSecondFactor: o.RequireSecondFactor,
 		JWKS:                json.RawMessage(o.JWKS), JWKSURI: o.JWKSURI, Resources: o.Resources,
-		SelfRegistered: o.SelfRegistered, MetadataURL: o.MetadataURL,
+		SelfRegistered: o.SelfRegistered, MetadataURL: o.MetadataURL, Logo: o.Logo,
 		Verified: o.Verified, FirstParty: o.FirstParty, RequireGroups: o.RequireGroups,
 		Federated: federatedRecord{o.Federated.Issuer, o.Federated.Subject, o.Federated.Audience,
 			json.RawMessage(o.Federated.JWKS)},

@@ -18,7 +18,7 @@ import (
 const (
 	// paramBefore is the parameter with the number of the last event on the page before.
 	paramBefore = "before"
-	historyRows = 25 // events on a page
+	historyRows = 10 // events on a page
 )
 
 // history shows one page of the person's security history.

@@ -155,6 +155,9 @@ func (s *service) showConfirm(
 func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 	show := func(status int, problems ...pages.Problem) { s.showConfirm(p, f, status, problems...) }
 	needs := s.people.Needs(p.User, p.Session, false, p.Now)
+	if page, _, _ := strings.Cut(next, "?"); page == pages.PathMeApp { // which asks for more
+		needs = s.needsAt(p, page)
+	}
 	hasForm := needs == people.NeedsPassword && !asksItself(next)
 	hasPasskey := s.proofPasskey(p, "").Action != ""
 	switch {

@@ -66,9 +66,38 @@ func (p Accounts) Several() bool { return len(p.Accounts) > 1 }
 
 // Permission is one thing that a client asks for.
 type Permission struct {
+	About   string     // key of the heading that it is below, "" = none
 	Text    texts.Text // after "will be able to"
 	Granted bool       // it was allowed before
 }
+
+// PermissionGroup are permissions about one thing.
+type PermissionGroup struct {
+	About       string // key of the heading; "" = there is one group only
+	Permissions []Permission
+}
+
+// grouped returns the groups of permissions that come one after the other.
+func grouped(all []Permission) (groups []PermissionGroup) {
+	for _, p := range all {
+		if last := len(groups) - 1; last >= 0 && groups[last].About == p.About {
+			groups[last].Permissions = append(groups[last].Permissions, p)
+			continue
+		}
+		groups = append(groups, PermissionGroup{p.About, []Permission{p}})
+	}
+	if len(groups) == 1 {
+		groups[0].About = ""
+	}
+	return groups
+}
+
+// Headings of permissions.
+const (
+	aboutYou      = "permission.about_you"
+	aboutAway     = "permission.about_away"
+	aboutServices = "permission.about_services"
+)
 
 // permissions are what each scope lets a client do, in the order of the page.
 var permissions = []struct {
@@ -87,7 +116,12 @@ func Permissions(scopes, granted oauth.Scopes) []Permission {
 	var all []Permission
 	for _, p := range permissions {
 		if scopes.Contains(p.scope) {
-			all = append(all, Permission{Text: texts.Of(p.key), Granted: granted.Contains(p.scope)})
+			about := aboutYou
+			if p.scope == oauth.OfflineAccess {
+				about = aboutAway
+			}
+			all = append(all, Permission{About: about, Text: texts.Of(p.key),
+				Granted: granted.Contains(p.scope)})
 		}
 	}
 	return all
@@ -127,17 +161,27 @@ func ResourcePermissions(reaches []oauth.Reach, granted oauth.Targets) []Permiss
 		case said != "":
 			key = "permission.resource_texts"
 		}
-		all = append(all, Permission{
+		all = append(all, Permission{About: aboutServices,
 			Text:    texts.Of(key, append(slots, "scopes", texts.List(scopes), "texts", said)...),
 			Granted: granted.Contains(oauth.Targets{r.Target})})
 	}
 	return all
 }
 
+// AppLogo returns the path of the picture that an app is shown with; "" = it has none.
+func AppLogo(c *oauth.Client) string {
+	logo := c.ShownLogo()
+	if logo == "" {
+		return ""
+	}
+	return strings.Replace(PathAppLogo, "{id}", url.PathEscape(c.ID), 1) + "?v=" + logo
+}
+
 // Consent is the page that asks a person to let a client in.
 type Consent struct {
 	Client      string
 	ClientURI   string // page about the client; "" = none. Shown if http or https
+	Logo        string // of AppLogo
 	Account     Account
 	Permissions []Permission
 	Onward      []Permission // what the APIs among Permissions may do elsewhere
@@ -162,6 +206,9 @@ type Consent struct {
 
 // Render returns the page.
 func (p Consent) Render(v *View) ([]byte, error) { return v.render(consent, p) }
+
+// Groups returns the permissions by what they are about.
+func (p Consent) Groups() []PermissionGroup { return grouped(p.Permissions) }
 
 // Here reports whether a program on this computer gets the access. With a Scheme the page says more.
 func (p Consent) Here() bool { return p.Scheme == "" && (p.ReturnsHere || p.Host == "") }

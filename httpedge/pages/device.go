@@ -19,6 +19,7 @@ func (p DeviceCode) Render(v *View) ([]byte, error) { return v.render(deviceCode
 type Device struct {
 	Client      string
 	ClientURI   string // page about the client; "" = none. Shown if http or https
+	Logo        string // of AppLogo
 	Account     Account
 	Permissions []Permission
 	Unapproved  bool // as in Consent
@@ -49,6 +50,9 @@ func (p Device) Ago() texts.Text {
 
 // Here reports whether a program on this computer gets the access: a device is another one.
 func (p Device) Here() bool { return false }
+
+// Groups returns the permissions by what they are about.
+func (p Device) Groups() []PermissionGroup { return grouped(p.Permissions) }
 
 // Site returns where ClientURI leads, or nil.
 func (p Device) Site() *Site { return siteOf(p.ClientURI) }

@@ -66,7 +66,11 @@ func (b branded) Render(*pages.View) ([]byte, error) { return b.page.Render(atla
 // hostile is what somebody could call himself or his program.
 const hostile = `</title><script>alert(1)</script>" onfocus="x" ' {{.}} &amp; ` + "\u202egnp\u202c `"
 
-const flowQuery = "?client_id=a&state=%26%3D+x"
+const (
+	historyRows = 10 // as many as a page has
+	flowQuery   = "?client_id=a&state=%26%3D+x"
+	atlasLogo   = "/service/apps/atlas/logo?v=abc"
+)
 
 // appSecret and appURL are those of an authenticator app.
 const (
@@ -275,10 +279,12 @@ var all = map[string]page{
 
 	"consent": pages.Consent{Client: "Atlas", ClientURI: "https://atlas.example/about", Account: rosa, Permissions: []pages.Permission{basic},
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
+	"consent_logo": pages.Consent{Client: "Atlas", Logo: atlasLogo, Account: rosa, Permissions: []pages.Permission{basic},
+		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas:/callback", Scheme: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
-	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: pages.Permissions(oauth.GrantableScopes, oauth.OpenID|oauth.Email),
+	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: append(pages.Permissions(oauth.GrantableScopes, oauth.OpenID|oauth.Email), pages.ResourcePermissions([]oauth.Reach{{Name: "Notes", Place: "notes.example", Texts: []string{"Read your notes"}}}, nil)...),
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_document": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "atlas.example",
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
@@ -372,6 +378,7 @@ var all = map[string]page{
 
 	"me_sessions": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaSessions, From: 12, More: 3, Step: 12,
 		Notice: texts.Of("sessions.ended")},
+	"me_sessions_many": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: slices.Repeat(rosaSessions, 4), More: 40, Step: 12, Notice: texts.Of("sessions.ended")},
 	"me_sessions_again": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaSessions, Step: 12,
 		Problems: []pages.Problem{{Text: texts.Of("sessions.gone")}}},
 	"me_sessions_hostile": pages.MeSessions{Account: rogue, FormToken: hostile, Notice: texts.Literal(hostile), Problems: wrong, More: 1, Step: 12,
@@ -381,6 +388,9 @@ var all = map[string]page{
 		{Number: 64, Time: texts.Moment(noon), At: "2026-05-03T12:01:07Z", Text: texts.Of("history.wrong_password"), Count: 12, Place: "2001:db8:1::/48"},
 		{Number: 9, Time: texts.Moment(noon.AddDate(0, -5, 9)), At: "2025-12-12T08:30:00Z", Text: texts.Of("history.you_consent", "app", "Atlas", "permissions", basic.Text), Count: 1},
 	}},
+	"me_history_many": pages.MeHistory{Account: rosa, More: true, Events: slices.Repeat([]pages.HistoryEvent{
+		{Number: 71, Time: texts.Moment(noon), At: "2026-05-03T12:04:59Z", Text: texts.Of("history.in_new_browser", "what", texts.Of("history.by_password")), Count: 1, Device: texts.Device("Chrome on Linux"), Near: "London, United Kingdom", Place: "192.0.2.0/24"},
+	}, historyRows)},
 	"me_history_none": pages.MeHistory{Account: kofi},
 	"me_history_end":  pages.MeHistory{Account: kofi, Later: true},
 	"me_history_hostile": pages.MeHistory{Account: rogue, Events: []pages.HistoryEvent{

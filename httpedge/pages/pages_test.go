@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/pages"
 )
 
@@ -38,7 +39,7 @@ func TestPagesAreSmallAndSelfContained(t *testing.T) {
 			}
 			for _, a := range n.Attr {
 				if strings.HasPrefix(a.Key, "on") || a.Key == "style" ||
-					a.Key == "src" && !strings.HasPrefix(a.Val, pages.PathLogo+"?v=") || leadsAway(n, a) {
+					a.Key == "src" && !strings.HasPrefix(a.Val, pages.PathLogo+"?v=") && a.Val != atlasLogo || leadsAway(n, a) {
 					t.Errorf("%s: got attribute %s=%q, want none such", name, a.Key, a.Val)
 				}
 			}
@@ -163,4 +164,33 @@ func attr(n *html.Node, key string) string {
 
 func has(n *html.Node, key string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
+}
+
+// TestPermissionsAreGrouped puts permissions below headings if they are about several things.
+func TestPermissionsAreGrouped(t *testing.T) {
+	resources := pages.ResourcePermissions([]oauth.Reach{{Place: "notes.example", Texts: []string{"read your notes"}}}, nil)
+	for name, row := range map[string]struct {
+		permissions []pages.Permission
+		want        []int // permissions of each group
+	}{
+		"nothing":   {nil, nil},
+		"person":    {pages.Permissions(oauth.OpenID|oauth.Profile|oauth.Email, 0), []int{3}},
+		"away":      {pages.Permissions(oauth.OpenID|oauth.OfflineAccess|oauth.Email, 0), []int{2, 1}},
+		"resources": {append(pages.Permissions(oauth.GrantableScopes, 0), resources...), []int{8, 1, 1}},
+	} {
+		for _, groups := range [][]pages.PermissionGroup{
+			pages.Consent{Permissions: row.permissions}.Groups(), pages.Device{Permissions: row.permissions}.Groups(),
+		} {
+			var got []int
+			for _, g := range groups {
+				got = append(got, len(g.Permissions))
+				if (g.About == "") != (len(row.want) == 1) {
+					t.Errorf("%s: got the heading %q of one of %d groups", name, g.About, len(groups))
+				}
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("%s: got groups of %v, want %v", name, got, row.want)
+			}
+		}
+	}
 }

@@ -48,7 +48,8 @@ const (
 	PathInvitation = people.PathInvitation
 
 	PathLogo           = "/service/logo"
-	PathIcon           = "/service/icon" // in tabs of browsers
+	PathAppLogo        = "/service/apps/{id}/logo" // of a client
+	PathIcon           = "/service/icon"           // in tabs of browsers
 	PathChangePassword = "/.well-known/change-password"
 
 	PathMe            = "/me"

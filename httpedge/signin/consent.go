@@ -113,7 +113,8 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 		return
 	}
 	s.Show(v, status, pages.Consent{
-		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
+		Client: client.Name, ClientURI: client.URI, Logo: pages.AppLogo(client),
+		Account: who.Account(),
 		Permissions: append(
 			pages.Permissions(pages.Uncovered(request.Scopes, client.DetailApproved),
 				oauth.Scopes(consent.Scopes)),

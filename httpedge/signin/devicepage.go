@@ -187,7 +187,8 @@ func (s *service) showDevice(v *visit.Visit, who visit.Visitor, c *oauth.DeviceC
 		return
 	}
 	s.Show(v, status, pages.Device{
-		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
+		Client: client.Name, ClientURI: client.URI, Logo: pages.AppLogo(client),
+		Account:    who.Account(),
 		Unverified: client.IsUnverified(), Host: client.Host(),
 		Resembles: resembles, Mixed: lookalike.MixesScripts(client.Name),
 		Permissions: pages.Permissions(pages.Uncovered(c.Scopes, client.DetailApproved), 0),

@@ -225,7 +225,7 @@ func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challe
 		FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
 		Resend:    v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
 		Address: shownAddress(c), Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice,
-		Long: c.CodeHash == "", Problems: problems,
+		Long: c.Long, Problems: problems,
 	}
 	if v.asksName(f, problems) {
 		p.Entered = v.Shown("code")

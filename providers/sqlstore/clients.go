@@ -127,6 +127,11 @@ WHERE id = $1 AND version = $12 RETURNING epoch`
 	clientExists  = `SELECT id FROM clients WHERE id = $1`
 	storedOptions = `SELECT options FROM clients WHERE id = $1 AND version = $2`
 
+	selectLogo = `SELECT type, data FROM client_logos WHERE client_id = $1`
+	deleteLogo = `DELETE FROM client_logos WHERE client_id = $1`
+	putLogo    = `INSERT INTO client_logos (client_id, type, data) VALUES ($1, $2, $3)
+ON CONFLICT (client_id) DO UPDATE SET type = excluded.type, data = excluded.data`
+
 	deleteRedirectURIs = `DELETE FROM redirect_uris WHERE client_id = $1`
 	insertRedirectURI  = `INSERT INTO redirect_uris (client_id, position, uri) VALUES ($1, $2, $3)`
 	deleteSecrets      = `DELETE FROM client_secrets WHERE client_id = $1`
@@ -239,7 +244,10 @@ func (b *batch) putClient(
 	if err := b.putRedirectURIs(c); err != nil {
 		return 0, err
 	}
-	return epoch, b.putSecrets(c)
+	if err := b.putSecrets(c); err != nil {
+		return 0, err
+	}
+	return epoch, b.putLogo(c)
 }
 
 // knownOptions are the names of the members of a client's options that this program knows.
@@ -310,7 +318,32 @@ func (b *batch) putSecrets(c *oauth.Client) error {
 	return err
 }
 
-// Deleting a client cascades to its redirect URIs, secrets and consents; deleting a family cascades
+func (b *batch) putLogo(c *oauth.Client) (err error) {
+	switch logo := c.NewLogo; {
+	case c.Options.Logo == "":
+		_, err = b.conn.exec(b.ctx, deleteLogo, c.ID)
+	case logo != nil:
+		_, err = b.conn.exec(b.ctx, putLogo, c.ID, logo.Type, logo.Data)
+	}
+	return err
+}
+
+// ClientLogo implements oauth.Store.
+func (s *Store) ClientLogo(ctx context.Context, id string) (*oauth.Logo, error) {
+	var logo oauth.Logo
+	err := readAll(ctx, s, selectLogo, []any{id}, func(r row) error {
+		return r.Scan(&logo.Type, &logo.Data)
+	})
+	if err == nil && logo.Type == "" {
+		err = oauth.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the picture of a client: %w", err)
+	}
+	return &logo, nil
+}
+
+// Deleting a client cascades to its redirect URIs, secrets, picture and consents; deleting a family cascades
 // to its refresh tokens.
 const (
 	deleteClient         = `DELETE FROM clients WHERE id = $1`

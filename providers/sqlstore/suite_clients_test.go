@@ -17,6 +17,7 @@ var clientTests = map[string]func(*testing.T, *fixture){
 	"ClientRoundTrip":           clientRoundTrip,
 	"ClientIsReplaced":          clientIsReplaced,
 	"ClientKeepsUnknownOptions": clientKeepsUnknownOptions,
+	"ClientLogo":                clientLogo,
 	"ClientUpdateConflict":      clientUpdateConflict,
 	"ClientIDIsUnique":          clientIDIsUnique,
 	"UnknownClient":             unknownClient,
@@ -93,6 +94,37 @@ func clientKeepsUnknownOptions(t *testing.T, f *fixture) {
 	if got, want := stored(), `{"later":{"a":[1]},"tomorrow":true}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// clientLogo stores a picture with the change of the client alone.
+func clientLogo(t *testing.T, f *fixture) {
+	wantLogo := func(want *oauth.Logo) {
+		t.Helper()
+		got, err := f.ClientLogo(f.ctx, f.client.ID)
+		if want == nil {
+			f.wantError("read the picture", err, oauth.ErrNotFound)
+		} else if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	wantLogo(nil)
+	png := &oauth.Logo{Type: "image/png", Data: []byte("\x89PNG\x00")}
+	old := *f.client
+	for _, logo := range []*oauth.Logo{{Type: "image/svg+xml", Data: []byte("<svg/>")}, png} {
+		f.client.SetLogo(logo)
+		f.must(f.UpdateClient(f.ctx, f.client))
+		wantLogo(logo)
+	}
+	old.SetLogo(&oauth.Logo{Type: "image/png", Data: []byte("late")})
+	f.wantError("update of an old version", f.UpdateClient(f.ctx, &old), oauth.ErrConflict)
+	f.client.NewLogo, f.client.Name = nil, "Other"
+	f.must(f.UpdateClient(f.ctx, f.client))
+	wantLogo(png)
+	f.sameClient(f.client)
+	f.client.SetLogo(nil)
+	f.must(f.UpdateClient(f.ctx, f.client))
+	wantLogo(nil)
+	f.sameClient(f.client)
 }
 
 func clientIsReplaced(t *testing.T, f *fixture) {

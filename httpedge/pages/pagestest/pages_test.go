@@ -107,6 +107,31 @@ func TestEveryPageIsAccessibleAndFits(t *testing.T) {
 	}
 }
 
+// mostHeight is how high a page about an account with common data may be at 1280 pixels of width.
+const mostHeight = 1400
+
+// TestAccountPagesAreShort measures the pages of an account.
+func TestAccountPagesAreShort(t *testing.T) {
+	url, tab := serve(t), browser.Open(t, chromium)
+	if err := browser.Look(tab, browser.View{Width: 1280}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names(t) {
+		if !strings.HasPrefix(name, "me") || strings.HasPrefix(name, "message") ||
+			strings.Contains(name, "hostile") || strings.Contains(name, "long") {
+			continue
+		}
+		if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := chromedp.Run(tab, chromedp.Evaluate[int]("document.documentElement.scrollHeight"))
+		if err != nil || got > mostHeight {
+			t.Errorf("%s: got %d pixels, %v, want at most %d", name, got, err, mostHeight)
+		}
+		t.Logf("%s: %d pixels", name, got)
+	}
+}
+
 func examine(t *testing.T, tab context.Context, looks []look, url, name string) {
 	for i, l := range looks {
 		if l.Dark && l.rules == "" && !*screenshots {

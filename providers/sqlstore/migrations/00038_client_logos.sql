@@ -1,0 +1,12 @@
+-- +goose Up
+-- Pictures of clients that operators have set. The options of a client name its picture.
+CREATE TABLE client_logos (
+    client_id TEXT PRIMARY KEY REFERENCES clients (id) ON DELETE CASCADE,
+    type      TEXT NOT NULL, -- media type
+    data      BYTEA NOT NULL
+);
+INSERT INTO schema_versions (version, oldest) VALUES (38, 18);
+
+-- +goose Down
+DROP TABLE client_logos;
+DELETE FROM schema_versions WHERE version = 38;
