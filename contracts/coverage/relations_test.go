@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gatehouse/contracts/coverage"
@@ -78,8 +79,11 @@ func brokenBy(t *testing.T, method, target string, request said, responses map[s
 	return broken
 }
 
-// TestRelations sends a response that keeps each relation, and one that breaks it.
-func TestRelations(t *testing.T) {
+// TestRelations sends a response that keeps each relation, and one that breaks it. No time passes
+// meanwhile: some relations are about seconds.
+func TestRelations(t *testing.T) { synctest.Test(t, testRelations) }
+
+func testRelations(t *testing.T) {
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 	signed := url.Values{"client_id": {"c"}, "client_secret": {"s"}, "token": {"gtat_1"},
 		"grant_type": {"refresh_token"}, "refresh_token": {"gtrt_0"}}.Encode()
