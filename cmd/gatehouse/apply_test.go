@@ -52,7 +52,9 @@ resources: [{uri: https://notes.example/mcp, name: Notes, scopes: {notes:read: R
 clients:
   - client_id: shop
     name: Shop
-    grants: [client_credentials]
+    grants: [client_credentials, "urn:ietf:params:oauth:grant-type:token-exchange"]
+    serves: [https://notes.example/mcp]
+    exchange: [{from: https://notes.example/mcp, to: https://crm.example, scopes: [list]}]
     scopes: []
     secrets: [{file: shop.secret}]
   - client_id: wiki
@@ -95,7 +97,7 @@ func TestApply(t *testing.T) {
 
 	// The export of one server is that of another one that applies it.
 	exported := runOnce(t, env, "export").stdout
-	if !strings.Contains(exported, "notes:read: Read notes\n") || !strings.Contains(exported, "name: Notes") {
+	if !strings.Contains(exported, "from: https://notes.example/mcp\n") || !strings.Contains(exported, "notes:read: Read notes\n") || !strings.Contains(exported, "name: Notes") {
 		t.Errorf("got\n%s\nwant the texts of scopes", exported)
 	}
 	copied := put("export.txt", exported)
@@ -129,6 +131,7 @@ func TestApply(t *testing.T) {
 		"teams: [{name: x}]\n": `bad.txt:1: the key "teams" is not known`,
 		"clients:\n  - client_id: abc\n    name: A\n    boo: 1\n":              `bad.txt:4: the key "boo" is not known`,
 		"clients: [{client_id: abc}]\n":                                        "needs the key name",
+		"clients: [{client_id: abc, name: A, exchange: [x]}]\n":                "exchange: each must be",
 		"clients: [{client_id: a, name: A}]\n":                                 "3 to 40",
 		"clients: [{client_id: abc, name: A, public: 1}]\n":                    "true or false",
 		"clients: [{client_id: abc, name: A, secrets: [{env: NONE}]}]\n":       "NONE is not set",
