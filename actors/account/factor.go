@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,15 +27,36 @@ const (
 	FactorsPerDay = 50
 )
 
-// HasSecondFactor reports whether u has a factor that is asked for after a password or a code.
+// HasSecondFactor reports whether u has a factor that is asked for after a password or a code: an
+// authenticator app, or a security key.
 func (u *User) HasSecondFactor() bool {
-	return u.Credentials.Authenticator != nil
+	return u.Credentials.Authenticator != nil || u.SecurityKeys() > 0
 }
 
-// FactorIsSettled reports whether u has had its authenticator app for WayAge.
+// SecurityKeys returns how many security keys u has that only are a second factor.
+func (u *User) SecurityKeys() (n int) {
+	for i := range u.Credentials.Passkeys {
+		if !u.Credentials.Passkeys[i].SignsIn {
+			n++
+		}
+	}
+	return n
+}
+
+// FactorIsSettled reports whether u has had one of its second factors for WayAge.
 func (u *User) FactorIsSettled(now time.Time) bool {
 	a := u.Credentials.Authenticator
-	return a != nil && now.Sub(a.Created) >= WayAge
+	return a != nil && now.Sub(a.Created) >= WayAge ||
+		slices.ContainsFunc(u.Credentials.Passkeys, func(p Passkey) bool {
+			return !p.SignsIn && now.Sub(p.Created) >= WayAge
+		})
+}
+
+// EndRecovery removes the recovery codes of u if it has no second factor left that they replace.
+func (u *User) EndRecovery() {
+	if !u.HasSecondFactor() {
+		u.Credentials.RecoveryCodes = nil
+	}
 }
 
 // recoveryLength is the number of random bytes in a recovery code.

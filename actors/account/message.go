@@ -87,6 +87,8 @@ const (
 	AuthenticatorAdded    Kind = "authenticator_added"
 	AuthenticatorRemoved  Kind = "authenticator_removed"
 	RecoveryCodesReplaced Kind = "recovery_codes_replaced"
+	SecurityKeyAdded      Kind = "security_key_added" // it only is a second factor
+	SecurityKeyRemoved    Kind = "security_key_removed"
 	ChangeUndone          Kind = "change_undone"
 	ConnectionAdded       Kind = "connection_added" // to an account at another provider
 	ConnectionRemoved     Kind = "connection_removed"
@@ -106,7 +108,7 @@ var Notices = []Kind{
 	EmailRemoved, PhoneAdded, PhoneChanged, PhoneRemoved, PhoneSignInAllowed, PhoneSignInEnded,
 	AuthenticatorAdded, AuthenticatorRemoved, RecoveryCodesReplaced, ChangeUndone, NewBrowser,
 	AccountDeleted, PasskeyAdded, PasskeyRemoved, PasskeyRefused,
-	ConnectionAdded, ConnectionRemoved,
+	ConnectionAdded, ConnectionRemoved, SecurityKeyAdded, SecurityKeyRemoved,
 }
 
 // HasCode reports whether messages of the kind carry a code.

@@ -21,7 +21,8 @@ const (
 	PasskeyAdded     Action = "passkey_added"
 	PasskeyRemoved   Action = "passkey_removed"
 	PasskeyRefused   Action = "passkey_refused" // its counter has fallen back: perhaps a copy
-	// FactorsChanged has details: authenticator_added, authenticator_removed, recovery_codes_replaced.
+	// FactorsChanged has details: authenticator_added, authenticator_removed, security_key_added,
+	// security_key_removed, recovery_codes_replaced.
 	FactorsChanged Action = "factors_changed"
 	FactorUsed     Action = "factor_used" // details: app or recovery_code
 	// ConnectionAdded and ConnectionRemoved have the issuer of another provider as their target.

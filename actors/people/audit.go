@@ -76,10 +76,10 @@ func ofChange(ctx context.Context, old, u *account.User, a authority) context.Co
 		}
 		ctx = ofUser(ctx, action, u.ID)
 	}
-	if lacksPasskey(old, u) {
+	if lacksPasskey(old, u, true) {
 		ctx = ofUser(ctx, audit.PasskeyAdded, u.ID)
 	}
-	if lacksPasskey(u, old) {
+	if lacksPasskey(u, old, true) {
 		ctx = ofUser(ctx, audit.PasskeyRemoved, u.ID)
 	}
 	var factors []string

@@ -135,11 +135,20 @@ var credentials = []credential{
 	},
 	{
 		name: "passkey added", ends: endsNothing, notice: account.PasskeyAdded,
-		differs: func(old, u *account.User) bool { return lacksPasskey(old, u) },
+		differs: func(old, u *account.User) bool { return lacksPasskey(old, u, true) },
 	},
 	{
 		name: "passkey removed", ends: endsSessions, notice: account.PasskeyRemoved,
-		differs: func(old, u *account.User) bool { return lacksPasskey(u, old) },
+		differs: func(old, u *account.User) bool { return lacksPasskey(u, old, true) },
+	},
+	{
+		name: "security key added", ends: endsNothing, endsTrust: true,
+		notice: account.SecurityKeyAdded, factors: "security_key_added", differs: addsKey,
+	},
+	{
+		name: "security key removed", ends: endsSessions, endsTrust: true,
+		notice: account.SecurityKeyRemoved, factors: "security_key_removed",
+		differs: func(old, u *account.User) bool { return addsKey(u, old) },
 	},
 	{
 		name: "authenticator added", ends: endsNothing, endsTrust: true,
@@ -159,7 +168,7 @@ var credentials = []credential{
 		name: "recovery codes replaced", ends: endsNothing, notice: account.RecoveryCodesReplaced,
 		factors: "recovery_codes_replaced",
 		differs: func(old, u *account.User) bool {
-			return u.Credentials.RecoveryCodes != nil && !isOtherApp(old, u) &&
+			return u.Credentials.RecoveryCodes != nil && !isOtherApp(old, u) && !addsKey(old, u) &&
 				!reflect.DeepEqual(old.Credentials.RecoveryCodes, u.Credentials.RecoveryCodes)
 		},
 	},
@@ -173,14 +182,21 @@ var credentials = []credential{
 	},
 }
 
-// lacksPasskey reports whether other has a passkey that u has not.
-func lacksPasskey(u, other *account.User) bool {
+// lacksPasskey reports whether other has a passkey that u has not: one that signs in, or a security
+// key that only is a second factor.
+func lacksPasskey(u, other *account.User, signsIn bool) bool {
 	return slices.ContainsFunc(other.Credentials.Passkeys, func(key account.Passkey) bool {
+		if key.SignsIn != signsIn {
+			return false
+		}
 		i := u.Credentials.Passkey(key.ID)
 		return i < 0 || !bytes.Equal(u.Credentials.Passkeys[i].PublicKey, key.PublicKey) ||
 			u.Credentials.Passkeys[i].SignsIn != key.SignsIn
 	})
 }
+
+// addsKey reports whether u has a security key that old has not.
+func addsKey(old, u *account.User) bool { return lacksPasskey(old, u, false) }
 
 // isOtherApp reports whether u has another authenticator app than old, or only one of them has one.
 // Its secret may be sealed under another key.
@@ -261,7 +277,7 @@ func (s *Service) saveUser(
 			*one.since(u) = now
 		}
 	}
-	c.FreeFactors = isOtherApp(old, u)
+	c.FreeFactors = isOtherApp(old, u) || old.HasSecondFactor() && !u.HasSecondFactor()
 	if a.kind == asLink {
 		c.EndTrust = true
 		c.Used, c.Undone, c.EndTokens, c.Keep = a.link.Hash, a.link.Made, true, [32]byte{}

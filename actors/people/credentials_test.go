@@ -196,6 +196,32 @@ var credentialRows = map[string]credentialRow{
 			annMail: account.PasskeyRemoved, annPhone: account.PasskeyRemoved,
 		},
 	},
+	"security key added": {
+		has: byBoth, wants: audit.FactorsChanged,
+		do: func(f *codeFixture, u *account.User, p people.Proof) error {
+			key := passkeytest.New(f.t, passkeyIssuer)
+			n := people.NewPasskey{Handle: people.NewHandle(u), Name: "Key",
+				PasskeyAnswer: people.PasskeyAnswer{Challenge: make([]byte, 32), Made: f.now}}
+			n.Response = key.Create(f.t, f.NewPasskeyOptions(u, "Atlas", n.Challenge, n.Handle, true))
+			_, err := f.AddSecurityKey(f.ctx, u, p, n, f.now)
+			return err
+		},
+		notices: map[string]account.Kind{
+			annMail: account.SecurityKeyAdded, annPhone: account.SecurityKeyAdded,
+		},
+	},
+	"security key removed": {
+		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
+			Credentials: account.Credentials{Handle: make([]byte, 32),
+				Passkeys: []account.Passkey{{ID: []byte("key"), Name: "Key"}}}},
+		wants: audit.FactorsChanged, ends: true,
+		do: afterFactor(func(f *codeFixture, u *account.User, p people.Proof) error {
+			return f.RemovePasskey(f.ctx, u, p, []byte("key"), f.now)
+		}),
+		notices: map[string]account.Kind{
+			annMail: account.SecurityKeyRemoved, annPhone: account.SecurityKeyRemoved,
+		},
+	},
 	"authenticator added": {
 		has: byBoth, wants: audit.FactorsChanged,
 		do: func(f *codeFixture, u *account.User, p people.Proof) error {

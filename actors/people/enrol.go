@@ -41,7 +41,7 @@ func (s *Service) AuthenticatorURL(u *account.User, secret string) string {
 	return account.TOTPURL(issuer, name, secret)
 }
 
-// NeedsToEnrol is Needs for a first authenticator app. In a browser that was not known before the
+// NeedsToEnrol is Needs for a first second factor. In a browser that was not known before the
 // sign-in, a code to a channel of the account is needed as well: one who knows only the password must
 // not lock out the owner.
 func (s *Service) NeedsToEnrol(
@@ -52,7 +52,8 @@ func (s *Service) NeedsToEnrol(
 	}
 	by := signedInBy(session)
 	byCode := by == account.EmailWay || by == account.PhoneWay
-	recent := now.Sub(session.Proved) < account.ProofLifetime
+	recent := now.Sub(session.Proved) < account.ProofLifetime &&
+		session.ProvedBy != account.PasswordWay
 	if !byCode && !recent && len(s.ProofChannels(u, now)) > 0 {
 		return NeedsCode
 	}
@@ -67,8 +68,8 @@ func (s *Service) MustEnrol(u *account.User, session *account.Session, always bo
 }
 
 // AddAuthenticator gives u an authenticator app with that secret in base32, when p proves who the
-// person is and code is one of the app. It returns the recovery codes, which are shown once, and notes
-// the factor in the session. The error is ErrWrongCode, account.ErrConflict if u has an app, one of
+// person is and code is one of the app. It returns recovery codes, which are shown once, unless u has
+// some, and notes the factor in the session. The error is ErrWrongCode, account.ErrConflict if u has an app, one of
 // Prove, account.ErrNotFound or a failure.
 func (s *Service) AddAuthenticator(
 	ctx context.Context, u *account.User, p Proof, secret, code string, now time.Time,
@@ -89,19 +90,18 @@ func (s *Service) AddAuthenticator(
 		return nil, err
 	}
 	sealed := s.sealSecret(bits)
-	codes, hashes := newRecoveryCodes()
 	_, err = s.changeUser(ctx, u.ID, a, now, func(u *account.User) error {
 		if u.Credentials.Authenticator != nil {
 			return fmt.Errorf("add authenticator: %w", errHasApp)
 		}
 		u.Credentials.Authenticator = &account.Authenticator{Secret: sealed, Created: now, Step: step}
-		u.Credentials.RecoveryCodes = hashes
+		codes = firstRecoveryCodes(u)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return codes, s.noteFactor(ctx, p.Session, now)
+	return codes, s.noteFactor(ctx, p.Session, factorApp, now)
 }
 
 // errHasApp: the account has an authenticator app already.
@@ -110,8 +110,8 @@ var errHasApp = errors.New("the account has an authenticator app")
 // HasApp reports whether err says that the account has an authenticator app already.
 func HasApp(err error) bool { return errors.Is(err, errHasApp) }
 
-// RemoveAuthenticator removes the authenticator app and the recovery codes of u, when p proves who the
-// person is. The error is one of Prove, account.ErrNotFound or a failure.
+// RemoveAuthenticator removes the authenticator app of u, when p proves who the person is. Without
+// another second factor, the recovery codes end as well. The error is one of Prove, account.ErrNotFound or a failure.
 func (s *Service) RemoveAuthenticator(
 	ctx context.Context, u *account.User, p Proof, now time.Time,
 ) error {
@@ -120,7 +120,8 @@ func (s *Service) RemoveAuthenticator(
 		return err
 	}
 	_, err = s.changeUser(ctx, u.ID, a, now, func(u *account.User) error {
-		u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
+		u.Credentials.Authenticator = nil
+		u.EndRecovery()
 		return nil
 	})
 	return err
@@ -152,16 +153,20 @@ func (s *Service) ResetFactors(ctx context.Context, id int64, now time.Time) err
 	_, err := s.changeUser(ctx, id, authority{kind: asOperator}, now,
 		func(u *account.User) error {
 			u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
-			var rest []account.Passkey
-			for _, p := range u.Credentials.Passkeys {
-				if p.SignsIn {
-					rest = append(rest, p)
-				}
-			}
-			u.Credentials.Passkeys = rest
+			u.Credentials.RemovePasskeys(func(key *account.Passkey) bool { return !key.SignsIn })
 			return nil
 		})
 	return err
+}
+
+// firstRecoveryCodes gives u recovery codes with a second factor, unless there are some, and returns
+// them.
+func firstRecoveryCodes(u *account.User) (codes []string) {
+	if len(u.Credentials.RecoveryCodes) > 0 {
+		return nil
+	}
+	codes, u.Credentials.RecoveryCodes = newRecoveryCodes()
+	return codes
 }
 
 // newRecoveryCodes returns recovery codes and their hashes.

@@ -32,13 +32,23 @@ var ErrFactorCode = errors.New("too many wrong codes of the second factor")
 const (
 	factorApp      = "app"
 	factorRecovery = "recovery_code"
+	factorKey      = "security_key"
 )
+
+// methodOf returns the authentication method of a kind of second factor (RFC 8176). Nobody attests
+// that a security key is hardware, so it is not hwk.
+func methodOf(kind string) string {
+	if kind == factorKey {
+		return "pop"
+	}
+	return "otp"
+}
 
 // hasFactorToAsk reports whether u has a second factor that is asked for before a session begins. A
 // passkey with user verification counts as two factors. A new password replaces a session that has
 // proved it.
 func (s *Service) hasFactorToAsk(u *account.User, e entry) bool {
-	return !e.factor && e.means != "" && u.HasSecondFactor() &&
+	return e.factor == "" && e.means != "" && u.HasSecondFactor() &&
 		!slices.Contains(e.amr(), account.MultipleFactors)
 }
 
@@ -91,7 +101,9 @@ type PendingFactor struct {
 	Channels  []account.Channel // to which BeginFactorCode sends a code, if NeedsCode
 	NeedsCode bool              // of BeginFactorCode
 	App       bool              // the person has an authenticator app
-	Reset     bool              // a new password waits, so that the browser cannot be trusted yet
+	Key       bool              // the person has a security key
+	User      *account.User
+	Reset     bool // a new password waits, so that the browser cannot be trusted yet
 }
 
 // PendingFactor returns what waits for the second factor, or ErrCodeExpired. secret is as in
@@ -108,7 +120,7 @@ func (s *Service) PendingFactor(
 		return nil, err
 	}
 	about := &PendingFactor{
-		Address: u.Email, App: u.Credentials.Authenticator != nil,
+		Address: u.Email, App: u.Credentials.Authenticator != nil, Key: s.HasSecurityKey(u), User: u,
 		Reset:     p.PasswordHash != "",
 		NeedsCode: counts.NeedsCode(s.factorGuess(u, p.Confirmed, by, now)),
 	}
@@ -179,17 +191,55 @@ func (s *Service) ConfirmFactor(
 	defer func() { s.metrics.signedIn(p.Means, err) }()
 	ctx = byUser(ctx, u.ID)
 	g := s.factorGuess(u, p.Confirmed, by, now)
-	if u, err = s.useFactor(ctx, u, code, g, by, now); err != nil {
+	u, kind, err := s.useFactor(ctx, u, code, g, by, now)
+	if err != nil {
 		return nil, err
 	}
-	return s.endFactor(ctx, p, u, trust, by, now)
+	return s.endFactor(ctx, p, u, kind, trust, by, now)
 }
 
-// endFactor starts the session of a sign-in whose second factor was used: a code, or a security key.
-// It works once.
+// ConfirmFactorByKey is ConfirmFactor with a security key. Nobody guesses its answers, so that they
+// need no code to a channel of the account. The error is ErrCodeExpired, one of SignInByPasskey or a
+// failure.
+func (s *Service) ConfirmFactorByKey(
+	ctx context.Context, token string, a PasskeyAnswer, trust bool, by Browser, now time.Time,
+) (in *SignedIn, err error) {
+	if !s.inflight.Enter() {
+		return nil, mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	p, u, err := s.pendingSignIn(ctx, token, by, now)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { s.metrics.signedIn(p.Means, err) }()
+	ctx = byUser(ctx, u.ID)
+	if u, err = s.useKey(ctx, u, a, now); err != nil {
+		return nil, err
+	}
+	if u.SignInState() != p.State {
+		return nil, ErrCodeExpired // it was changed meanwhile
+	}
+	return s.endFactor(ctx, p, u, factorKey, trust, by, now)
+}
+
+// useKey verifies an answer of a security key of u, uses its challenge, and returns u as the account
+// is then.
+func (s *Service) useKey(
+	ctx context.Context, u *account.User, a PasskeyAnswer, now time.Time,
+) (used *account.User, err error) {
+	defer func() { s.metrics.factors.WithLabelValues(factorKey, resultOf(err)).Inc() }()
+	err = s.limitCaller(a.Caller, false, false, now, func() error {
+		used, _, err = s.verifyPasskey(ctx, u, a, forFactor, now)
+		return err
+	})
+	return used, err
+}
+
+// endFactor starts the session of a sign-in whose second factor of a kind was used. It works once.
 func (s *Service) endFactor(
-	ctx context.Context, p *account.PendingSignIn, u *account.User, trust bool, by Browser,
-	now time.Time,
+	ctx context.Context, p *account.PendingSignIn, u *account.User, kind string, trust bool,
+	by Browser, now time.Time,
 ) (in *SignedIn, err error) {
 	err = s.config.Store.TakePendingSignIn(ctx, p.Hash)
 	if errors.Is(err, account.ErrNotFound) {
@@ -208,7 +258,8 @@ func (s *Service) endFactor(
 		}
 	}
 	in, err = s.startSession(ctx, u, entry{
-		device: by.Device, means: p.Means, way: p.Way, known: p.Known, app: by.App, factor: true,
+		device: by.Device, means: p.Means, way: p.Way, known: p.Known, app: by.App,
+		factor: methodOf(kind),
 	}, now)
 	if err != nil || !trust {
 		return in, err
@@ -234,27 +285,46 @@ func (s *Service) UseFactor(
 		return ErrWrongCode
 	}
 	confirmed := now.Sub(session.Proved) < account.ProofLifetime
-	if _, err := s.useFactor(ctx, u, code, s.factorGuess(u, confirmed, by, now), by, now); err != nil {
+	_, kind, err := s.useFactor(ctx, u, code, s.factorGuess(u, confirmed, by, now), by, now)
+	if err != nil {
 		return err
 	}
-	return s.noteFactor(ctx, session, now)
+	return s.noteFactor(ctx, session, kind, now)
 }
 
-// noteFactor notes in a session that a second factor was used.
-func (s *Service) noteFactor(
-	ctx context.Context, session *account.Session, now time.Time,
+// UseFactorByKey is UseFactor with a security key. The error is one of SignInByPasskey,
+// account.ErrNotFound or a failure.
+func (s *Service) UseFactorByKey(
+	ctx context.Context, u *account.User, session *account.Session, a PasskeyAnswer, now time.Time,
 ) error {
-	session.Factored, session.AMR = now, withFactor(session.AMR)
+	if !s.inflight.Enter() {
+		return mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	if session.UserID != u.ID {
+		return ErrPasskeyUnknown
+	}
+	if _, err := s.useKey(ctx, u, a, now); err != nil {
+		return err
+	}
+	return s.noteFactor(ctx, session, factorKey, now)
+}
+
+// noteFactor notes in a session that a second factor of a kind was used.
+func (s *Service) noteFactor(
+	ctx context.Context, session *account.Session, kind string, now time.Time,
+) error {
+	session.Factored, session.AMR = now, withFactor(session.AMR, methodOf(kind))
 	return s.config.Store.ProveSession(ctx, session)
 }
 
-// useFactor checks a code, uses it up, and returns u as the account is then. Each attempt counts in
-// the database before it is checked.
+// useFactor checks a code, uses it up, and returns u as the account is then, and the kind of the
+// factor. Each attempt counts in the database before it is checked.
 func (s *Service) useFactor(
 	ctx context.Context, u *account.User, code string, g account.FactorGuess, by Browser,
 	now time.Time,
-) (used *account.User, err error) {
-	kind := "none"
+) (used *account.User, kind string, err error) {
+	kind = "none"
 	defer func() { s.metrics.factors.WithLabelValues(kind, resultOf(err)).Inc() }()
 	known := s.known.knows(by.Known, u, now)
 	err = s.limitCaller(by.Caller, known, false, now, func() error {
@@ -279,7 +349,7 @@ func (s *Service) useFactor(
 		}
 		return err
 	})
-	return used, err
+	return used, kind, err
 }
 
 // factorLimit returns the error for an attempt that is not allowed.

@@ -131,16 +131,21 @@ func (s *Service) ExportFactors(u *account.User) *account.Authenticator {
 }
 
 // importFactors seals the secret of an authenticator app from a file under a key of this service, and
-// returns how many are lost: 1 if it was sealed under another key file. The recovery codes go with it.
+// returns how many are lost: 1 if it was sealed under another key file, or if all security keys were
+// left out. The recovery codes go with the last second factor.
 func (s *Service) importFactors(u *account.User, now time.Time) (lost int) {
 	a := u.Credentials.Authenticator
 	if a == nil {
-		u.Credentials.RecoveryCodes = nil
-		return 0
+		if !u.HasSecondFactor() && len(u.Credentials.RecoveryCodes) > 0 {
+			lost = 1
+		}
+		u.EndRecovery()
+		return lost
 	}
 	secret, ok := s.config.Store.OpenFactor(a.Secret)
 	if !ok || len(secret) != account.TOTPSecret {
-		u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
+		u.Credentials.Authenticator = nil
+		u.EndRecovery()
 		return 1
 	}
 	again := &account.Authenticator{Secret: s.sealSecret(secret), Created: a.Created, Step: a.Step}

@@ -45,6 +45,11 @@ func factorOf(u *account.User) []byte {
 	if a := u.Credentials.Authenticator; a != nil {
 		return binary.BigEndian.AppendUint64([]byte("app"), uint64(a.Created.UnixMilli()))
 	}
+	for _, key := range u.Credentials.Passkeys {
+		if !key.SignsIn {
+			return append([]byte("key"), key.ID...)
+		}
+	}
 	return nil
 }
 

@@ -87,8 +87,9 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 		u.PhoneSignIn, u.PhoneSignInSince = false, time.Time{}
 	}
 	if a := u.Credentials.Authenticator; a != nil && l.Made.Sub(a.Created) < account.WayAge {
-		u.Credentials.Authenticator, u.Credentials.RecoveryCodes = nil, nil
+		u.Credentials.Authenticator = nil
 	}
+	u.EndRecovery()
 	u.Credentials.Connections = slices.DeleteFunc(slices.Clone(u.Credentials.Connections),
 		func(c account.Connection) bool { return !u.IsSettled(c.Way(), l.Made) })
 	*addressOf(u, l.Channel) = l.Address

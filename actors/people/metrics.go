@@ -87,7 +87,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		invitations: vector("gatehouse_invitations_total",
 			"Invitations by what became of them: sent, accepted or ended by an operator.", "state"),
 		factors: vector("gatehouse_second_factors_total",
-			"Second factors used by kind (app, recovery_code or none) and "+results, "kind", "result"),
+			"Second factors used by kind (app, recovery_code, security_key or none) and "+results, "kind", "result"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_messenger_panics_total",
 			Help: "Panics in messengers; each is logged with its stack.",
@@ -107,7 +107,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
 		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))
 	}
-	for _, kind := range []string{factorApp, factorRecovery} {
+	for _, kind := range []string{factorApp, factorRecovery, factorKey} {
 		m.factors.WithLabelValues(kind, resultOf(nil))
 	}
 	for _, key := range []string{allCountries, ""} {

@@ -119,7 +119,7 @@ func (s *Service) signInByPasskey(
 		return nil, fmt.Errorf("read user: %w", err)
 	}
 	ctx = byUser(ctx, u.ID)
-	u, key, err := s.usePasskey(ctx, u, parsed, attempt.PasskeyAnswer, true, now)
+	u, key, err := s.usePasskey(ctx, u, parsed, attempt.PasskeyAnswer, forSignIn, now)
 	if err != nil {
 		return nil, err
 	}
@@ -130,22 +130,26 @@ func (s *Service) signInByPasskey(
 	}, now)
 }
 
-// VerifyPasskey verifies an answer of any passkey of u, also of one that only is a second factor, and
-// uses its challenge. It returns the passkey, and whether it has verified the user, such as by a
-// fingerprint. The error is as of SignInByPasskey, but for ErrDisabled and *ThrottledError.
-func (s *Service) VerifyPasskey(
-	ctx context.Context, u *account.User, a PasskeyAnswer, now time.Time,
-) (key *account.Passkey, verified bool, err error) {
-	if !s.inflight.Enter() {
-		return nil, false, mailbox.ErrStopped
-	}
-	defer s.inflight.Leave()
+// passkeyUse is what a passkey is used for.
+type passkeyUse bool
+
+// The uses: a passkey either signs in and verifies its user each time, or it is a security key that
+// only is a second factor.
+const (
+	forSignIn passkeyUse = true
+	forFactor passkeyUse = false
+)
+
+// verifyPasskey verifies an answer of a passkey of u for a use, and uses its challenge. It returns u
+// and the passkey as they are then. The error is as of SignInByPasskey, but for *ThrottledError.
+func (s *Service) verifyPasskey(
+	ctx context.Context, u *account.User, a PasskeyAnswer, use passkeyUse, now time.Time,
+) (*account.User, *account.Passkey, error) {
 	parsed, err := s.parseAssertion(a, now)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	_, key, err = s.usePasskey(byUser(ctx, u.ID), u, parsed, a, false, now)
-	return key, parsed.Response.AuthenticatorData.Flags.UserVerified(), err
+	return s.usePasskey(byUser(ctx, u.ID), u, parsed, a, use, now)
 }
 
 // parseAssertion returns the answer to a challenge, which is not verified yet.
@@ -174,20 +178,20 @@ func (s *Service) checkPasskeyAnswer(a PasskeyAnswer, now time.Time) error {
 	return nil
 }
 
-// usePasskey verifies an answer of a passkey of u, uses its challenge, and notes the use. It returns
-// u and the passkey as they are then. signsIn says that the passkey signs in alone.
+// usePasskey verifies an answer of a passkey of u for a use, uses its challenge, and notes that. It
+// returns u and the passkey as they are then.
 func (s *Service) usePasskey(
 	ctx context.Context, u *account.User, parsed *protocol.ParsedCredentialAssertionData,
-	a PasskeyAnswer, signsIn bool, now time.Time,
+	a PasskeyAnswer, use passkeyUse, now time.Time,
 ) (*account.User, *account.Passkey, error) {
 	i := u.Credentials.Passkey(parsed.RawID)
 	handle := parsed.Response.UserHandle
-	if i < 0 || signsIn && !u.Credentials.Passkeys[i].SignsIn ||
+	if i < 0 || u.Credentials.Passkeys[i].SignsIn != bool(use) ||
 		len(handle) > 0 && !bytes.Equal(handle, u.Credentials.Handle) {
 		return nil, nil, ErrPasskeyUnknown
 	}
 	err := parsed.Verify(base64.RawURLEncoding.EncodeToString(a.Challenge), s.config.PasskeyDomain,
-		"", []string{s.origin}, nil, nil, protocol.TopOriginExplicitVerificationMode, false, signsIn,
+		"", []string{s.origin}, nil, nil, protocol.TopOriginExplicitVerificationMode, false, bool(use),
 		true, u.Credentials.Passkeys[i].PublicKey, protocol.SignaturePolicy{})
 	if err != nil {
 		return nil, nil, ErrPasskeyWrong
@@ -245,6 +249,9 @@ func (s *Service) notePasskey(
 	key.BackedUp = data.Flags.HasBackupState()
 	used := *u
 	used.Credentials.SetPasskey(i, key)
+	if !key.SignsIn {
+		ctx = ofUser(ctx, audit.FactorUsed, u.ID, factorKey)
+	}
 	if err := s.config.Store.UseCredential(ctx, &used); err != nil {
 		return nil, nil, err
 	}
@@ -271,12 +278,14 @@ func (s *Service) ProveByPasskey(
 		return ErrProofNeeded
 	}
 	return s.limitCaller(a.Caller, false, false, now, func() error {
-		key, verified, err := s.VerifyPasskey(ctx, u, a, now)
+		if !s.inflight.Enter() {
+			return mailbox.ErrStopped
+		}
+		defer s.inflight.Leave()
+		_, key, err := s.verifyPasskey(ctx, u, a, forSignIn, now)
 		switch {
 		case err != nil:
 			return err
-		case !verified:
-			return ErrPasskeyWrong
 		case !slices.Contains(u.Proving(s.asks, now), key.Way()):
 			return ErrProofNeeded
 		}
@@ -290,8 +299,6 @@ type NewPasskey struct {
 	PasskeyAnswer
 	Handle []byte // the user handle, as the form has sealed it
 	Name   string // "" = one that tells the kind
-	// Factor says that the passkey only is a second factor, so that it need not verify the user.
-	Factor bool
 }
 
 // NewHandle returns the user handle of u: the one that it has, or a new one.
@@ -304,12 +311,37 @@ func NewHandle(u *account.User) []byte {
 	return handle
 }
 
-// AddPasskey adds a passkey to u, when p proves who the person is. A passkey that has not verified the
-// user only is a second factor. The error is one of Prove, ErrPasskeyWrong, ErrPasskeyExpired,
-// ErrPasskeyTaken, ErrManyPasskeys, an account.FieldError about the name, account.ErrNotFound or a
-// failure.
+// AddPasskey adds a passkey to u, when p proves who the person is. The error is one of Prove,
+// ErrPasskeyWrong, ErrPasskeyExpired, ErrPasskeyTaken, ErrManyPasskeys, an account.FieldError about
+// the name, account.ErrNotFound or a failure.
 func (s *Service) AddPasskey(
 	ctx context.Context, u *account.User, p Proof, n NewPasskey, now time.Time,
+) (*account.Passkey, error) {
+	return s.addPasskey(ctx, u, p, n, forSignIn, func(*account.User) {}, now)
+}
+
+// AddSecurityKey is AddPasskey for a security key that only is a second factor, so that it need not
+// verify the user. It returns recovery codes, which are shown once, unless u has some, and notes the
+// factor in the session. ErrProofNeeded is also as of NeedsToEnrol.
+func (s *Service) AddSecurityKey(
+	ctx context.Context, u *account.User, p Proof, n NewPasskey, now time.Time,
+) (codes []string, err error) {
+	if s.NeedsToEnrol(u, p.Session, now) == NeedsCode {
+		return nil, ErrProofNeeded
+	}
+	_, err = s.addPasskey(ctx, u, p, n, forFactor, func(c *account.User) {
+		codes = firstRecoveryCodes(c)
+	}, now)
+	if err != nil {
+		return nil, err
+	}
+	return codes, s.noteFactor(ctx, p.Session, factorKey, now)
+}
+
+// addPasskey adds a passkey for a use. more changes the account with it.
+func (s *Service) addPasskey(
+	ctx context.Context, u *account.User, p Proof, n NewPasskey, use passkeyUse,
+	more func(*account.User), now time.Time,
 ) (*account.Passkey, error) {
 	if n.Name != "" {
 		name, err := account.CheckPasskeyName(n.Name)
@@ -322,7 +354,7 @@ func (s *Service) AddPasskey(
 	if err != nil {
 		return nil, err
 	}
-	key, err := s.parsePasskey(n, now)
+	key, err := s.parsePasskey(n, use, now)
 	if err != nil {
 		return nil, err
 	}
@@ -343,6 +375,7 @@ func (s *Service) AddPasskey(
 			return ErrManyPasskeys
 		}
 		c.Credentials.AddPasskey(*key)
+		more(c)
 		return nil
 	})
 	if err != nil {
@@ -352,7 +385,9 @@ func (s *Service) AddPasskey(
 }
 
 // parsePasskey returns the passkey that an answer has made, after it was verified.
-func (s *Service) parsePasskey(n NewPasskey, now time.Time) (*account.Passkey, error) {
+func (s *Service) parsePasskey(
+	n NewPasskey, use passkeyUse, now time.Time,
+) (*account.Passkey, error) {
 	if err := s.checkPasskeyAnswer(n.PasskeyAnswer, now); err != nil {
 		return nil, err
 	}
@@ -362,7 +397,7 @@ func (s *Service) parsePasskey(n NewPasskey, now time.Time) (*account.Passkey, e
 	}
 	_, err = parsed.Verify(base64.RawURLEncoding.EncodeToString(n.Challenge),
 		s.config.PasskeyDomain, []string{s.origin}, nil, nil,
-		protocol.TopOriginExplicitVerificationMode, false, !n.Factor, true, nil, passkeyAlgorithms,
+		protocol.TopOriginExplicitVerificationMode, false, bool(use), true, nil, passkeyAlgorithms,
 		protocol.AttestationPolicy{}, protocol.SignaturePolicy{})
 	if err != nil {
 		return nil, ErrPasskeyWrong
@@ -372,7 +407,7 @@ func (s *Service) parsePasskey(n NewPasskey, now time.Time) (*account.Passkey, e
 		ID: data.AttData.CredentialID, PublicKey: data.AttData.CredentialPublicKey,
 		Counter: data.Counter, BackupEligible: data.Flags.HasBackupEligible(),
 		BackedUp: data.Flags.HasBackupState(), AAGUID: data.AttData.AAGUID,
-		SignsIn: !n.Factor, Name: n.Name, Created: now,
+		SignsIn: bool(use), Name: n.Name, Created: now,
 	}
 	for _, t := range parsed.Response.Transports {
 		if len(key.Transports) < maxTransports && len(t) <= maxTransport {
@@ -426,6 +461,7 @@ func (s *Service) RemovePasskey(
 		c.Credentials.RemovePasskeys(func(key *account.Passkey) bool {
 			return bytes.Equal(key.ID, id)
 		})
+		c.EndRecovery()
 		return nil
 	})
 	return err
@@ -462,25 +498,38 @@ func (s *Service) SignInOptions(challenge []byte) json.RawMessage {
 	})
 }
 
-// PasskeyOptions returns the options with which a browser asks for a passkey of u, for VerifyPasskey
-// and ProveByPasskey. verify says that it has to verify the user.
-func (s *Service) PasskeyOptions(
-	u *account.User, challenge []byte, verify bool,
+// PasskeyOptions returns the options with which a browser asks for a passkey of u that signs in, for
+// ProveByPasskey.
+func (s *Service) PasskeyOptions(u *account.User, challenge []byte) json.RawMessage {
+	return s.optionsFor(u, challenge, forSignIn, protocol.VerificationRequired)
+}
+
+// SecurityKeyOptions returns the options with which a browser asks for a security key of u, for
+// ConfirmFactorByKey and UseFactorByKey: the key asks for no PIN, since u has used another factor.
+func (s *Service) SecurityKeyOptions(u *account.User, challenge []byte) json.RawMessage {
+	return s.optionsFor(u, challenge, forFactor, protocol.VerificationDiscouraged)
+}
+
+func (s *Service) optionsFor(
+	u *account.User, challenge []byte, use passkeyUse, v protocol.UserVerificationRequirement,
 ) json.RawMessage {
-	o := protocol.PublicKeyCredentialRequestOptions{
+	return optionsOf(protocol.PublicKeyCredentialRequestOptions{
 		Challenge: challenge, RelyingPartyID: s.config.PasskeyDomain, Timeout: passkeyTimeout,
-		UserVerification: protocol.VerificationPreferred,
-	}
-	if verify {
-		o.UserVerification = protocol.VerificationRequired
-	}
-	o.AllowedCredentials = descriptorsOf(u, verify)
-	return optionsOf(o)
+		UserVerification: v,
+		AllowedCredentials: descriptorsOf(u, func(key *account.Passkey) bool {
+			return key.SignsIn == bool(use)
+		}),
+	})
+}
+
+// HasSecurityKey reports whether u has a security key that the service can ask for.
+func (s *Service) HasSecurityKey(u *account.User) bool {
+	return s.config.PasskeyDomain != "" && u.SecurityKeys() > 0
 }
 
 // NewPasskeyOptions returns the options with which a browser makes a passkey for u
-// (PublicKeyCredentialCreationOptionsJSON). service is the name of the service, and factor as in
-// NewPasskey.
+// (PublicKeyCredentialCreationOptionsJSON). service is the name of the service. factor says that it is
+// for AddSecurityKey.
 func (s *Service) NewPasskeyOptions(
 	u *account.User, service string, challenge, handle []byte, factor bool,
 ) json.RawMessage {
@@ -493,7 +542,7 @@ func (s *Service) NewPasskeyOptions(
 			ID: protocol.URLEncodedBase64(handle),
 		},
 		Challenge: challenge, Parameters: passkeyAlgorithms, Timeout: passkeyTimeout,
-		CredentialExcludeList: descriptorsOf(u, false),
+		CredentialExcludeList: descriptorsOf(u, func(*account.Passkey) bool { return true }),
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
 			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
 			UserVerification: protocol.VerificationRequired,
@@ -522,10 +571,12 @@ func (s *Service) ProvingPasskeys(u *account.User, now time.Time) []account.Way 
 // passkeyTimeout is the time that a browser waits for a person, in milliseconds.
 const passkeyTimeout = int(account.PasskeyChallengeLifetime / time.Millisecond)
 
-// descriptorsOf returns the passkeys of u for a browser: all, or those that sign in.
-func descriptorsOf(u *account.User, signIn bool) (all []protocol.CredentialDescriptor) {
+// descriptorsOf returns the passkeys of u for a browser that wanted reports.
+func descriptorsOf(
+	u *account.User, wanted func(*account.Passkey) bool,
+) (all []protocol.CredentialDescriptor) {
 	for _, key := range u.Credentials.Passkeys {
-		if signIn && !key.SignsIn {
+		if !wanted(&key) {
 			continue
 		}
 		d := protocol.CredentialDescriptor{

@@ -199,10 +199,14 @@ func (s *Service) ChangePassword(
 	if err != nil {
 		return nil, err
 	}
-	return s.startSession(ctx, changed, entry{
-		device: p.Session.Device, way: account.PasswordWay, known: !p.Session.NewBrowser,
-		factor: a.factor.Equal(p.Session.Factored) && !a.factor.IsZero(),
-	}, now)
+	e := entry{device: p.Session.Device, way: account.PasswordWay, known: !p.Session.NewBrowser}
+	if a.factor.Equal(p.Session.Factored) && !a.factor.IsZero() {
+		e.factor = methodOf(factorApp)
+		if slices.Contains(p.Session.AMR, methodOf(factorKey)) {
+			e.factor = methodOf(factorKey)
+		}
+	}
+	return s.startSession(ctx, changed, e, now)
 }
 
 // ResetPassword replaces the password of a user, for an operator. The same transaction ends all

@@ -134,8 +134,8 @@ type entry struct {
 	known  bool   // the browser has signed in to the account before
 	app    string // as in SignIn
 	second SecondStep
-	factor bool // a second factor was used
-	owns   bool // the browser has used one before
+	factor string // method of the second factor that was used (RFC 8176); "" = none
+	owns   bool   // the browser has used one before
 }
 
 // amrOf says how a user signed in by a way in (RFC 8176).
@@ -150,16 +150,16 @@ func (e *entry) amr() []string {
 	if e.way.IsPasskey() {
 		return passkeyAMR
 	}
-	if e.factor {
-		return withFactor(amrOf[e.way])
+	if e.factor != "" {
+		return withFactor(amrOf[e.way], e.factor)
 	}
 	return amrOf[e.way]
 }
 
-// withFactor returns authentication methods with a second factor.
-func withFactor(amr []string) []string {
+// withFactor returns authentication methods with that of a second factor.
+func withFactor(amr []string, factor string) []string {
 	amr = slices.Clone(amr)
-	for _, method := range []string{"otp", account.MultipleFactors} {
+	for _, method := range []string{factor, account.MultipleFactors} {
 		if !slices.Contains(amr, method) {
 			amr = append(amr, method)
 		}
@@ -240,7 +240,7 @@ func (s *Service) beginSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (in *SignedIn, current *account.User, err error) {
 	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
-	if e.factor || e.owns {
+	if e.factor != "" || e.owns {
 		in.Known = s.known.ownMark(u, now)
 	}
 	session := &account.Session{
@@ -248,7 +248,7 @@ func (s *Service) beginSession(
 		Expires: s.sessionExpiry(now, now), Device: e.device, Way: e.way,
 		AMR: e.amr(), NewBrowser: !e.known,
 	}
-	if e.factor {
+	if e.factor != "" {
 		session.Factored = now
 	}
 	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, session, e), session,

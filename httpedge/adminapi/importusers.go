@@ -331,6 +331,9 @@ func exportUsers(c *adminCall) (any, error) {
 			page.Users[i].Authenticator = &exportedApp{a.Secret, timestamp(a.Created), a.Step}
 			page.Users[i].RecoveryCodes = u.Credentials.RecoveryCodes
 		}
+		if page.Users[i].Passkeys != nil && u.SecurityKeys() > 0 {
+			page.Users[i].RecoveryCodes = u.Credentials.RecoveryCodes
+		}
 	}
 	return page, nil
 }

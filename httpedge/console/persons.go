@@ -182,8 +182,12 @@ func factsOfPerson(u *account.User) (all []pages.Fact) {
 	if u.PasswordHash != "" {
 		ways = append(ways, texts.Of("console.has_password"))
 	}
-	if n := len(u.Credentials.Passkeys); n > 0 {
+	keys := u.SecurityKeys()
+	if n := len(u.Credentials.Passkeys) - keys; n > 0 {
 		ways = append(ways, texts.Of("console.has_passkeys", "n", n))
+	}
+	if keys > 0 {
+		ways = append(ways, texts.Of("console.has_security_keys", "n", keys))
 	}
 	if u.Credentials.Authenticator != nil {
 		ways = append(ways, texts.Of("console.has_authenticator"))

@@ -45,7 +45,14 @@ type wayData struct {
 // factorData is the second factor of an account.
 type factorData struct {
 	AppSince      *time.Time `json:"app_since"` // null = there is no authenticator app
+	SecurityKeys  []keyData  `json:"security_keys"`
 	RecoveryCodes int        `json:"recovery_codes_left"`
+}
+
+// keyData is a security key that only is a second factor.
+type keyData struct {
+	Name  string    `json:"name"`
+	Since time.Time `json:"since"`
 }
 
 // secondFactor returns the second factor of u; nil = there is none.
@@ -53,7 +60,12 @@ func secondFactor(u *account.User) *factorData {
 	if !u.HasSecondFactor() {
 		return nil
 	}
-	f := &factorData{RecoveryCodes: len(u.Credentials.RecoveryCodes)}
+	f := &factorData{SecurityKeys: []keyData{}, RecoveryCodes: len(u.Credentials.RecoveryCodes)}
+	for _, key := range u.Credentials.Passkeys {
+		if !key.SignsIn {
+			f.SecurityKeys = append(f.SecurityKeys, keyData{key.Name, key.Created.UTC()})
+		}
+	}
 	if a := u.Credentials.Authenticator; a != nil {
 		since := a.Created.UTC()
 		f.AppSince = &since
@@ -145,6 +157,9 @@ func (s *service) dataOf(p *person) (*personalData, error) {
 		}
 	}
 	for _, key := range u.Credentials.Passkeys {
+		if !key.SignsIn {
+			continue
+		}
 		d.WaysIn = append(d.WaysIn, wayData{Kind: "passkey", Name: textOrNull(key.Name), Since: key.Created.UTC()})
 	}
 	if err := s.addApps(p, d); err != nil {

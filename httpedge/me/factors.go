@@ -1,6 +1,7 @@
 package me
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"strings"
@@ -44,6 +45,7 @@ func (p *person) withThen(path string) string {
 // factors shows the second factors of the account.
 func (s *service) factors(p *person) {
 	page := pages.MeFactors{Account: p.Account(), Notice: p.notice(),
+		HasKeys: s.people.PasskeyDomain() != "", Keys: p.User.SecurityKeys(),
 		Codes: len(p.User.Credentials.RecoveryCodes)}
 	if a := p.User.Credentials.Authenticator; a != nil {
 		page.App = texts.Day(a.Created)
@@ -59,7 +61,11 @@ func (s *service) setUpApp(p *person) {
 		secret, _ = s.people.NewAuthenticator(p.User)
 	}
 	show := func(status int, problems ...pages.Problem) {
-		s.WritePage(p.HTTP, status, pages.MeApp{
+		var key string
+		if s.people.PasskeyDomain() != "" && !p.User.HasSecondFactor() {
+			key = p.withThen(pages.PathMeKey)
+		}
+		s.WritePage(p.HTTP, status, pages.MeApp{KeyPage: key,
 			Account: p.Account(), Secret: secret, URL: s.people.AuthenticatorURL(p.User, secret),
 			NeedsPassword: s.needs(p) == people.NeedsPassword, Required: p.then() != "",
 			Action:    p.withThen(pages.PathMeApp),
@@ -88,10 +94,6 @@ func (s *service) setUpApp(p *person) {
 
 func (s *service) takeApp(p *person, secret, code string, show func(int, ...pages.Problem)) {
 	codes, err := s.people.AddAuthenticator(p.Ctx, p.User, s.proof(p), secret, code, p.Now)
-	next := p.then()
-	if next == "" {
-		next = pages.PathMeFactors
-	}
 	switch {
 	case errors.Is(err, people.ErrWrongCode):
 		show(fasthttp.StatusUnprocessableEntity,
@@ -104,8 +106,21 @@ func (s *service) takeApp(p *person, secret, code string, show func(int, ...page
 	case err != nil:
 		s.WriteFailure(p.HTTP, "set up an authenticator app", err)
 	default:
+		s.factorAdded(p, codes, noticeAppAdded)
+	}
+}
+
+// factorAdded shows the recovery codes that a new second factor came with, or goes on with a notice.
+func (s *service) factorAdded(p *person, codes []string, notice visit.Notice) {
+	next := p.then()
+	switch {
+	case codes != nil:
 		s.WritePage(p.HTTP, fasthttp.StatusOK, pages.MeRecovery{Account: p.Account(), Codes: codes,
-			New: true, Then: next})
+			New: true, Then: cmp.Or(next, pages.PathMeFactors)})
+	case next != "":
+		visit.Redirect(p.HTTP, next)
+	default:
+		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeFactors, notice))
 	}
 }
 
@@ -145,6 +160,7 @@ func (s *service) removeAuthenticator(p *person) {
 	form := p.bound("remove app")
 	show := func(status int, problems ...pages.Problem) {
 		s.WritePage(p.HTTP, status, pages.MeRemove{Account: p.Account(),
+			Keys:          p.User.SecurityKeys() > 0,
 			NeedsPassword: s.needs(p) == people.NeedsPassword, Action: pages.PathMeRemove,
 			FormToken: form.NewFormToken(p.Now), Problems: problems})
 	}
@@ -183,17 +199,13 @@ func (s *service) askFactor(p *person) {
 // confirmFactor shows and handles the page that asks for the second factor before a change of
 // credentials.
 func (s *service) confirmFactor(p *person, next string, name string) {
-	action := p.withThen(pages.PathMeConfirmFactor + "?" + paramFor + "=" + name)
-	form := p.bound("confirm factor")
+	form, code := p.bound("confirm factor"), p.Field("code")
+	hasApp := p.User.Credentials.Authenticator != nil
 	show := func(status int, problems ...pages.Problem) {
-		s.WritePage(p.HTTP, status, pages.Factor{Address: p.Account().Address, Action: action,
-			FormToken: form.NewFormToken(p.Now), StepsUp: true, Back: pages.PathMe,
-			Problems: problems})
+		s.showConfirmFactor(p, name, status, problems...)
 	}
-	code := p.Field("code")
 	switch {
-	case !p.User.HasSecondFactor(),
-		!p.HTTP.IsPost() && p.Session.UsedFactor(account.ProofLifetime, p.Now):
+	case s.leavesConfirmFactor(p):
 		visit.Redirect(p.HTTP, next)
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
@@ -201,7 +213,7 @@ func (s *service) confirmFactor(p *person, next string, name string) {
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case code == "" || len(code) > visit.MaxSecretText:
 		show(fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Field: "code", Text: texts.Of("factor.missing")})
+			pages.Problem{Field: "code", Text: visit.FactorText("missing", hasApp)})
 	default:
 		err := s.people.UseFactor(p.Ctx, p.User, p.Session, code,
 			s.Browser(p.Visit, p.Account().Address), p.Now)
@@ -212,11 +224,65 @@ func (s *service) confirmFactor(p *person, next string, name string) {
 		case errors.Is(err, people.ErrFactorCode), errors.Is(err, account.ErrNotFound):
 			visit.Redirect(p.HTTP, pages.PathLogin) // where a code confirms the browser
 		case errors.Is(err, people.ErrWrongCode):
-			show(status, pages.Problem{Field: "code", Text: texts.Of("factor.wrong")})
+			show(status, pages.Problem{Field: "code", Text: visit.FactorText("wrong", hasApp)})
 		case status != 0:
 			show(status, problems...)
 		default:
 			s.WriteFailure(p.HTTP, "check a second factor", err)
 		}
+	}
+}
+
+// leavesConfirmFactor reports whether the second factor is not asked for: there is none, or it was used
+// just now.
+func (s *service) leavesConfirmFactor(p *person) bool {
+	return !p.User.HasSecondFactor() ||
+		!p.HTTP.IsPost() && p.Session.UsedFactor(account.ProofLifetime, p.Now)
+}
+
+func (s *service) showConfirmFactor(
+	p *person, name string, status int, problems ...pages.Problem,
+) {
+	s.WritePage(p.HTTP, status, pages.Factor{Address: p.Account().Address,
+		Action:    p.withThen(pages.PathMeConfirmFactor + "?" + paramFor + "=" + name),
+		FormToken: p.bound("confirm factor").NewFormToken(p.Now), StepsUp: true, Back: pages.PathMe,
+		App: p.User.Credentials.Authenticator != nil, Key: s.confirmKeyForm(p, name),
+		Problems: problems})
+}
+
+// confirmKeyForm returns the form that asks for a security key; zero = the person has none.
+func (s *service) confirmKeyForm(p *person, name string) pages.Passkey {
+	return s.SecurityKey(p.Visit, p.User, p.bound("confirm key"),
+		p.withThen(pages.PathMeConfirmKey+"?"+paramFor+"="+name))
+}
+
+// confirmByKey uses a security key before a change of credentials. For the script of the page, it has a
+// new challenge.
+func (s *service) confirmByKey(p *person, next string, name string) {
+	switch {
+	case s.leavesConfirmFactor(p):
+		visit.Redirect(p.HTTP, next)
+		return
+	case p.WantsChallenge():
+		s.SendChallenge(p.Visit, s.confirmKeyForm(p, name))
+		return
+	case !p.HTTP.IsPost():
+		visit.Redirect(p.HTTP, p.withThen(pages.PathMeConfirmFactor+"?"+paramFor+"="+name))
+		return
+	}
+	answer, _, err := s.PasskeyAnswer(p.Visit, p.bound("confirm key"), 0)
+	if err == nil {
+		err = s.people.UseFactorByKey(p.Ctx, p.User, p.Session, answer, p.Now)
+	}
+	status, problems := visit.AgainByKey(p.Visit, err, "proof.too_many")
+	switch {
+	case err == nil:
+		visit.Redirect(p.HTTP, next)
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(p.HTTP, pages.PathLogin)
+	case status != 0:
+		s.showConfirmFactor(p, name, status, problems...)
+	default:
+		s.WriteFailure(p.HTTP, "check a security key", err)
 	}
 }

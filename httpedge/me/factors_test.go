@@ -64,3 +64,25 @@ func TestChangesAskForSecondFactor(t *testing.T) {
 	b.Send(p, "current_password", stacktest.NewPassword).Shows(t, 200, "/me/factors")
 	b.Get("/me/factors/codes").Shows(t, 200, "/me/factors") // there is nothing to recover
 }
+
+// TestFirstFactorInUnknownBrowser sets up a second factor in a browser that was not known: a code to the
+// account's address comes first, and a password that was entered elsewhere does not replace it.
+func TestFirstFactorInUnknownBrowser(t *testing.T) {
+	st := stacktest.NewReachable(t, stacktest.Localhost)
+	st.NewUser(t, "Ada", ada)
+	b := st.NewBrowser(t)
+	b.Send(b.Get("/login"), "email", ada, "password", stacktest.Password).Shows(t, 200, "/me")
+	p := b.Get("/me/passkeys/add")
+	p.Shows(t, 200, "/me/confirm")
+	b.Send(p, "current_password", stacktest.Password).Shows(t, 200, "/me/passkeys/add")
+	for _, path := range []string{"/me/factors/app", "/me/factors/key"} {
+		p = b.Get(path)
+		p.Shows(t, 200, "/me/confirm")
+		p.Says(t, "we first send a code")
+	}
+	p = b.Send(p, "channel", "email")
+	p.Shows(t, 200, "/me/confirm/verify")
+	b.Send(p, "code", st.Mail.Next(t, ada).Code).Shows(t, 200, "/me/factors/key")
+	p = b.Get("/me/factors/app")
+	p.Shows(t, 200, "/me/factors/app")
+}

@@ -123,6 +123,7 @@ var eventKeys = map[audit.Action]string{
 // factorTexts are the sentences of changes of second factors, by the detail of the event.
 var factorTexts = []struct{ detail, key string }{
 	{"authenticator_added", "app_added"}, {"authenticator_removed", "app_removed"},
+	{"security_key_added", "key_added"}, {"security_key_removed", "key_removed"},
 	{"recovery_codes_replaced", "codes_replaced"},
 }
 
@@ -202,6 +203,8 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 			return texts.Of("history.wrong_factor")
 		case slices.Contains(e.Details, "recovery_code"):
 			return texts.Of("history.used_recovery")
+		case slices.Contains(e.Details, "security_key"):
+			return texts.Of("history.used_key")
 		}
 		return texts.Of("history.used_app")
 	case audit.BudgetReached:

@@ -154,7 +154,7 @@ func (s *service) me(p *person) {
 		HasPassword: p.hasPassword(),
 		Factor:      p.User.HasSecondFactor(), Providers: len(p.User.Credentials.Connections),
 		ProvidersShown: len(providers)+len(p.User.Credentials.Connections) > 0,
-		HasPasskeys:    s.people.PasskeyDomain() != "", Passkeys: len(p.User.Credentials.Passkeys),
+		HasPasskeys:    s.people.PasskeyDomain() != "", Passkeys: len(p.User.Credentials.Passkeys) - p.User.SecurityKeys(),
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice: s.choosesPhoneSignIn(p) && channels.Has(account.SMS),

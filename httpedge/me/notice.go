@@ -24,6 +24,8 @@ const (
 	noticePasskeyRemoved
 	noticeAppGone
 	noticeConnectionRemoved
+	noticeAppAdded
+	noticeKeyAdded
 )
 
 var noticeKeys = map[visit.Notice]string{
@@ -36,6 +38,8 @@ var noticeKeys = map[visit.Notice]string{
 	noticePasskeyRenamed: "passkey.renamed", noticePasskeyRemoved: "passkey.removed",
 	noticeAppGone:           "factors.removed",
 	noticeConnectionRemoved: "connections.removed",
+	noticeAppAdded:          "factors.added",
+	noticeKeyAdded:          "factors.key_added",
 	visit.NoticeRecovered:   "password.recovered",
 }
 

@@ -22,11 +22,15 @@ func (s *service) passkeyEndpoints(methods []string) (all []endpoint.Endpoint) {
 	for _, row := range []struct {
 		path   string
 		handle func(*person)
-	}{{pages.PathMePasskeys, s.passkeys}, {pages.PathMePasskeyAdd, s.addPasskey}} {
+	}{
+		{pages.PathMePasskeys, s.passkeys},
+		{pages.PathMePasskeyAdd, s.addPasskey},
+	} {
 		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
 			Format: endpoint.Page, Handle: s.Passkeys(s.Replay(s.personal(row.handle)))})
 	}
-	return all
+	return append(all, endpoint.Endpoint{Pattern: pages.PathMeKey, Methods: methods,
+		Format: endpoint.Page, Handle: s.Passkeys(s.Coalesce(s.personal(s.addKey)))})
 }
 
 // passkeys shows the passkeys of the account, and renames or removes one.
@@ -115,53 +119,85 @@ func (s *service) changePasskey(p *person) {
 	}
 }
 
-// addPasskey shows and handles the form that makes a passkey, or a security key that only is a second
-// factor.
+// addPasskey shows and handles the form that makes a passkey.
 func (s *service) addPasskey(p *person) {
-	factor := string(p.HTTP.QueryArgs().Peek("kind")) == "key"
-	path, button := pages.PathMePasskeyAdd, texts.Of("passkey.add")
-	if factor {
-		path, button = path+"?kind=key", texts.Of("passkey.add_key")
+	if s.needs(p) != people.NeedsNothing {
+		s.askProof(p)
+		return
 	}
-	form := p.bound(path)
+	s.takePasskey(p, newPasskey{path: pages.PathMePasskeyAdd, button: "passkey.add",
+		page: pages.MePasskeyAdd{Back: pages.PathMePasskeys},
+		add: func(n people.NewPasskey) error {
+			_, err := s.people.AddPasskey(p.Ctx, p.User, s.proof(p), n, p.Now)
+			return err
+		},
+		done: func() { visit.Redirect(p.HTTP, p.WithNotice(pages.PathMePasskeys, noticePasskeyAdded)) },
+	})
+}
+
+// addKey shows and handles the form that makes a security key, which only is a second factor.
+func (s *service) addKey(p *person) {
+	if !s.fresh(p) {
+		return
+	}
+	page := pages.MePasskeyAdd{Factor: true, Required: p.then() != "", Back: pages.PathMeFactors}
+	if p.User.Credentials.Authenticator == nil {
+		page.App = p.withThen(pages.PathMeApp)
+	}
+	var codes []string
+	s.takePasskey(p, newPasskey{path: p.withThen(pages.PathMeKey), button: "passkey.add_key",
+		page: page,
+		add: func(n people.NewPasskey) (err error) {
+			codes, err = s.people.AddSecurityKey(p.Ctx, p.User, s.proof(p), n, p.Now)
+			return err
+		},
+		done: func() { s.factorAdded(p, codes, noticeKeyAdded) },
+	})
+}
+
+// newPasskey is a form that makes a passkey.
+type newPasskey struct {
+	path   string // and query
+	button string // key of its text
+	page   pages.MePasskeyAdd
+	add    func(people.NewPasskey) error
+	done   func() // responds
+}
+
+// takePasskey shows and handles a form that makes a passkey.
+func (s *service) takePasskey(p *person, n newPasskey) {
+	form := p.bound(n.path)
 	made := func() pages.Passkey {
 		handle := people.NewHandle(p.User)
 		challenge, sealed := p.NewChallenge(form, handle...)
-		return pages.Passkey{Action: path, Challenge: sealed, Names: true, Name: p.Shown("name"),
-			Button: button, Options: string(s.people.NewPasskeyOptions(p.User, s.ServiceName(),
-				challenge, handle, factor))}
+		return pages.Passkey{Action: n.path, Challenge: sealed, Names: true, Name: p.Shown("name"),
+			Key: n.page.Factor, NeedsPassword: s.needs(p) == people.NeedsPassword,
+			Button: texts.Of(n.button), Options: string(s.people.NewPasskeyOptions(p.User,
+				s.ServiceName(), challenge, handle, n.page.Factor))}
 	}
 	show := func(status int, problems ...pages.Problem) {
-		s.WritePage(p.HTTP, status, pages.MePasskeyAdd{Account: p.Account(), Factor: factor,
-			Passkey: made(), Problems: problems})
+		n.page.Account, n.page.Passkey, n.page.Problems = p.Account(), made(), problems
+		n.page.Passkey.Problems = problems
+		s.WritePage(p.HTTP, status, n.page)
 	}
 	switch {
-	case s.needs(p) != people.NeedsNothing:
-		s.askProof(p)
 	case p.WantsChallenge():
 		s.SendChallenge(p.Visit, made())
+		return
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	default:
-		s.takePasskey(p, form, factor, show)
+		return
 	}
-}
-
-func (s *service) takePasskey(
-	p *person, form visit.Binding, factor bool, show func(int, ...pages.Problem),
-) {
 	answer, handle, err := s.PasskeyAnswer(p.Visit, form, people.HandleLength)
 	if err == nil {
-		_, err = s.people.AddPasskey(p.Ctx, p.User, s.proof(p), people.NewPasskey{
-			PasskeyAnswer: answer, Handle: handle, Name: visit.PasskeyName(p.Visit), Factor: factor,
-		}, p.Now)
+		err = n.add(people.NewPasskey{PasskeyAnswer: answer, Handle: handle,
+			Name: visit.PasskeyName(p.Visit)})
 	}
 	status, problems := visit.Again(p.Visit, err, "", "proof.too_many")
 	switch {
 	case err == nil:
-		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMePasskeys, noticePasskeyAdded))
-	case errors.Is(err, people.ErrProofNeeded), errors.Is(err, people.ErrWrongCredentials):
-		s.askProof(p)
+		n.done()
+	case s.refuseProof(p, err, show):
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case status != 0:
@@ -184,7 +220,7 @@ func (s *service) proofPasskey(p *person, name string) pages.Passkey {
 	}
 	challenge, sealed := p.NewChallenge(p.bound(pages.PathMeConfirmPasskey))
 	return pages.Passkey{Action: pages.PathMeConfirmPasskey + "?" + paramFor + "=" + name,
-		Challenge: sealed, Options: string(s.people.PasskeyOptions(p.User, challenge, true))}
+		Challenge: sealed, Options: string(s.people.PasskeyOptions(p.User, challenge))}
 }
 
 // confirmPasskey proves by a passkey who the person is, and goes on to the page next.

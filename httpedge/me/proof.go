@@ -31,10 +31,10 @@ func (s *service) needs(p *person) people.Need {
 
 // needsAt is needs for the page at path.
 func (s *service) needsAt(p *person, path string) people.Need {
-	if path == pages.PathMeApp {
-		return s.people.NeedsToEnrol(p.User, p.Session, p.Now)
+	if path != pages.PathMeDelete {
+		return s.needsBefore(p, path)
 	}
-	return s.people.Needs(p.User, p.Session, path == pages.PathMeDelete, p.Now)
+	return s.people.Needs(p.User, p.Session, true, p.Now)
 }
 
 // fresh reports whether the form of a change of credentials can be shown. If not, it asks for the
@@ -61,17 +61,13 @@ var proofPages = map[string]string{
 	"email": pages.PathMeEmail, "phone": pages.PathMePhone, "password": pages.PathMePassword,
 	"phone-sign-in": pages.PathMePhoneSignIn, "delete": pages.PathMeDelete,
 	"passkeys": pages.PathMePasskeys, "passkeys-add": pages.PathMePasskeyAdd,
-	"passkeys-add-key": pages.PathMePasskeyAdd + "?kind=key",
-	"app":              pages.PathMeApp, "codes": pages.PathMeRecovery, "remove-app": pages.PathMeRemove,
+	"app": pages.PathMeApp, "key": pages.PathMeKey, "codes": pages.PathMeRecovery, "remove-app": pages.PathMeRemove,
 	"connections": pages.PathMeConnections,
 }
 
 // proofName returns the name of the page of this request among proofPages; "" = it has none.
 func proofName(p *person) string {
 	at := string(p.HTTP.Path())
-	if kind := string(p.HTTP.QueryArgs().Peek("kind")); kind != "" {
-		at += "?kind=" + kind
-	}
 	for name, path := range proofPages {
 		if at == path || at == path+"/verify" {
 			return name
@@ -83,6 +79,10 @@ func proofName(p *person) string {
 // askProof sends the browser to the page that sends a code, and from there back to the page of this
 // request.
 func (s *service) askProof(p *person) {
+	if s.needs(p) == people.NeedsFactor {
+		s.askFactor(p)
+		return
+	}
 	if name := proofName(p); name != "" {
 		visit.Redirect(p.HTTP, p.withThen(pages.PathMeConfirm+"?"+paramFor+"="+name))
 		return
@@ -100,6 +100,9 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 		{pages.PathMeConfirmResend, s.resendProof}, {pages.PathMeConfirmPasskey, s.confirmPasskey},
 		{pages.PathMeConfirmFactor, func(p *person, next string, _ *visit.CodeFlow) {
 			s.confirmFactor(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
+		}},
+		{pages.PathMeConfirmKey, func(p *person, next string, _ *visit.CodeFlow) {
+			s.confirmByKey(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
 		}},
 	} {
 		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
@@ -134,8 +137,9 @@ func (s *service) proofFlow(p *person, name string) *visit.CodeFlow {
 func (s *service) showConfirm(
 	p *person, f *visit.CodeFlow, status int, problems ...pages.Problem,
 ) {
+	next := proofPages[string(p.HTTP.QueryArgs().Peek(paramFor))]
 	page := pages.MeConfirm{Account: p.Account(), Action: f.Start,
-		Password:  s.people.Needs(p.User, p.Session, false, p.Now) == people.NeedsPassword,
+		Password:  s.needsBefore(p, next) == people.NeedsPassword,
 		Passkey:   s.proofPasskey(p, string(p.HTTP.QueryArgs().Peek(paramFor))),
 		Providers: s.proofButtons(p, strings.TrimPrefix(f.Start, pages.PathMeConfirm)),
 		FormToken: p.bound(f.Start).NewFormToken(p.Now), Problems: problems}
@@ -151,13 +155,18 @@ func (s *service) showConfirm(
 	s.WritePage(p.HTTP, status, page)
 }
 
+// needsBefore returns what the person has to prove before the page next, besides what it was asked for.
+func (s *service) needsBefore(p *person, next string) people.Need {
+	if path, _, _ := strings.Cut(next, "?"); path == pages.PathMeApp || path == pages.PathMeKey {
+		return s.people.NeedsToEnrol(p.User, p.Session, p.Now)
+	}
+	return s.people.Needs(p.User, p.Session, false, p.Now)
+}
+
 // confirm shows the ways to prove who the person is, and checks the password or sends a code.
 func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 	show := func(status int, problems ...pages.Problem) { s.showConfirm(p, f, status, problems...) }
-	needs := s.people.Needs(p.User, p.Session, false, p.Now)
-	if page, _, _ := strings.Cut(next, "?"); page == pages.PathMeApp { // which asks for more
-		needs = s.needsAt(p, page)
-	}
+	needs := s.needsBefore(p, next)
 	hasForm := needs == people.NeedsPassword && !asksItself(next)
 	hasPasskey := s.proofPasskey(p, "").Action != ""
 	switch {

@@ -130,8 +130,10 @@ var (
 	hostileOptions = `{"challenge":"` + hostile + `"}`
 	loginPasskey   = pages.Passkey{Action: "/login/passkey" + flowQuery, Challenge: "sealed", Options: options, Autofill: true}
 	newPasskey     = pages.Passkey{Action: "/login/passkey/offer" + flowQuery, Challenge: "sealed", Options: options, Button: texts.Of("passkey.add")}
-	namedPasskey   = pages.Passkey{Action: "/me/passkeys/add", Challenge: "sealed", Options: options, Names: true, Button: texts.Of("passkey.add")}
-	signalled      = pages.Passkey{Action: "/login/passkey", Challenge: "sealed", Options: options, Autofill: true,
+	namedKey       = pages.Passkey{Action: "/me/factors/key", Challenge: "sealed", Options: options, Names: true, Key: true, NeedsPassword: true,
+		Button: texts.Of("passkey.add_key"), Problems: []pages.Problem{{Field: "current_password", Text: texts.Of("wrong.own_password")}}}
+	namedPasskey = pages.Passkey{Action: "/me/passkeys/add", Challenge: "sealed", Options: options, Names: true, Button: texts.Of("passkey.add")}
+	signalled    = pages.Passkey{Action: "/login/passkey", Challenge: "sealed", Options: options, Autofill: true,
 		Signals: pages.SignalText(pages.UnknownCredential("id.example", "AQ"), pages.CurrentUserDetails("id.example", "Ag", "rosa@example.com", "Rosa Liebermann"))}
 )
 
@@ -205,10 +207,12 @@ var all = map[string]page{
 	"me_passkeys_hostile": pages.MePasskeys{Account: rogue, FormToken: hostile, Problems: wrong, Notice: texts.Literal(hostile),
 		Passkeys: []pages.MyPasskey{{ID: hostile, Name: hostile, Created: texts.Literal(hostile), Used: texts.Literal(hostile)}},
 		Told:     pages.Passkey{Signals: pages.SignalText(pages.UnknownCredential(hostile, hostile))}},
-	"me_passkey_add": pages.MePasskeyAdd{Account: rosa, Passkey: namedPasskey},
-	"me_passkey_add_key": pages.MePasskeyAdd{Account: rosa, Factor: true, Passkey: namedPasskey,
+	"me_passkey_add": pages.MePasskeyAdd{Account: rosa, Passkey: namedPasskey, Back: "/me/passkeys"},
+	"me_key": pages.MePasskeyAdd{Account: rosa, Factor: true, Passkey: namedKey, Back: "/me/factors",
 		Problems: []pages.Problem{{Field: "passkey_name", Text: texts.Of("wrong.passkey_name_missing")}}},
-	"me_passkey_add_hostile": pages.MePasskeyAdd{Account: rogue, Problems: wrong,
+	"me_key_required": pages.MePasskeyAdd{Account: rosa, Factor: true, Required: true, Passkey: namedKey, App: "/me/factors/app?then=%2Fdevice",
+		Back: "/me/factors"},
+	"me_passkey_add_hostile": pages.MePasskeyAdd{Account: rogue, Problems: wrong, Back: "/me/passkeys",
 		Passkey: pages.Passkey{Action: "/me/passkeys/add", Challenge: hostile, Options: hostileOptions, Names: true, Name: hostile}},
 	"me_confirm_passkey": pages.MeConfirm{Account: rosa, Action: "/me/confirm?for=passkeys", FormToken: "token", Password: true,
 		Passkey: pages.Passkey{Action: "/me/confirm/passkey?for=passkeys", Challenge: "sealed", Options: options}},
@@ -443,19 +447,30 @@ var all = map[string]page{
 		Problems: []pages.Problem{{Field: "current_password", Text: texts.Of("wrong.own_password")}}},
 	"me_phone_sign_in_hostile": pages.MePhoneSignIn{Account: rogue, NeedsPassword: true, Phone: hostile, Action: "/me/phone/sign-in", FormToken: hostile, Problems: wrong},
 
-	"factor": pages.Factor{Client: "Atlas", Address: rosa.Address, Action: "/login/factor" + flowQuery, FormToken: "token",
+	"factor": pages.Factor{Client: "Atlas", Address: rosa.Address, Action: "/login/factor" + flowQuery, FormToken: "token", App: true,
 		OffersTrust: true, Back: "/login" + flowQuery},
-	"factor_again": pages.Factor{Address: rosa.Address, Action: "/login/factor", FormToken: "token", OffersTrust: true, Back: "/login",
+	"factor_again": pages.Factor{Address: rosa.Address, Action: "/login/factor", FormToken: "token", App: true, OffersTrust: true, Back: "/login",
 		Problems: []pages.Problem{{Field: "code", Text: texts.Of("factor.wrong")}}},
-	"factor_step_up": pages.Factor{Client: "Atlas", Address: kofi.Address, Action: "/login/step-up" + flowQuery, FormToken: "token", StepsUp: true},
+	"factor_step_up": pages.Factor{Client: "Atlas", Address: kofi.Address, Action: "/login/step-up" + flowQuery, FormToken: "token", App: true, StepsUp: true},
 	"factor_code_first": pages.Factor{Address: rosa.Address, Action: "/login/factor", FormToken: "token", CodePath: "/login/factor/code",
 		CodeToken: "token", Channels: []string{"email", "sms"}, Back: "/login"},
 	"factor_hostile": pages.Factor{Client: hostile, Address: hostile, Action: "/login/factor", FormToken: hostile, OffersTrust: true, Problems: wrong},
-	"me_factors":     pages.MeFactors{Account: rosa},
+	"factor_key": pages.Factor{Client: "Atlas", Address: rosa.Address, Action: "/login/factor" + flowQuery, FormToken: "token",
+		OffersTrust: true, Back: "/login" + flowQuery, Key: keyForm("/login/factor/key" + flowQuery)},
+	"factor_key_or_app": pages.Factor{Address: rosa.Address, Action: "/me/confirm/factor?for=app", FormToken: "token", App: true, StepsUp: true,
+		Key: keyForm("/me/confirm/factor/key?for=app"), Problems: []pages.Problem{{Text: texts.Of("factor.key_wrong")}}},
+	"factor_key_code_first": pages.Factor{Address: rosa.Address, Action: "/login/factor", FormToken: "token", CodePath: "/login/factor/code",
+		CodeToken: "token", Channels: []string{"email"}, Back: "/login", Key: keyForm("/login/factor/key")},
+	"factor_recovery": pages.Factor{Address: rosa.Address, Action: "/login/factor", FormToken: "token", OffersTrust: true, Back: "/login",
+		Problems: []pages.Problem{{Field: "code", Text: texts.Of("factor.recovery_wrong")}}},
+	"me_factors":      pages.MeFactors{Account: rosa},
+	"me_factors_keys": pages.MeFactors{Account: rosa, HasKeys: true, Keys: 2, Codes: 10, Notice: texts.Of("factors.key_added")},
+	"me_factors_none": pages.MeFactors{Account: rosa, HasKeys: true},
+	"me_remove_keys":  pages.MeRemove{Account: rosa, Keys: true, Action: "/me/factors/remove", FormToken: "token"},
 	"me_factors_on": pages.MeFactors{Account: rosa, App: texts.Day(time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)), Codes: 9,
 		Notice: texts.Of("factors.replaced")},
 	"me_factors_hostile": pages.MeFactors{Account: rogue, Problems: wrong},
-	"me_app":             pages.MeApp{Account: rosa, Secret: appSecret, URL: appURL, NeedsPassword: true, Action: "/me/factors/app", FormToken: "token"},
+	"me_app":             pages.MeApp{Account: rosa, KeyPage: "/me/factors/key", Secret: appSecret, URL: appURL, NeedsPassword: true, Action: "/me/factors/app", FormToken: "token"},
 	"me_app_again": pages.MeApp{Account: rosa, Secret: appSecret, URL: appURL, Required: true, Action: "/me/factors/app", FormToken: "token",
 		Problems: []pages.Problem{{Field: "code", Text: texts.Of("factor.app_wrong")}}},
 	"me_app_hostile": pages.MeApp{Account: rogue, Secret: hostile, URL: hostile, NeedsPassword: true, Action: "/me/factors/app", FormToken: hostile, Problems: wrong},
@@ -599,4 +614,10 @@ func sentences(t *testing.T, p page, v *pages.View) map[string]bool {
 	}
 	walk(root)
 	return found
+}
+
+// keyForm returns a form that asks for a security key.
+func keyForm(action string) pages.Passkey {
+	return pages.Passkey{Action: action, Challenge: "sealed", Options: options, Key: true,
+		Trusts: strings.HasPrefix(action, "/login/factor/key?"), Button: texts.Of("factor.key_use")}
 }

@@ -14,6 +14,8 @@ import (
 type MeFactors struct {
 	Account  Account
 	App      texts.Text // the day since which there is an authenticator app; nil = there is none
+	HasKeys  bool       // the service can ask for security keys
+	Keys     int        // that the account has
 	Codes    int        // recovery codes that are left
 	Notice   texts.Text // something that has gone well; nil = nothing
 	Problems Problems
@@ -30,6 +32,7 @@ type MeApp struct {
 	URL           string // of the QR code
 	NeedsPassword bool   // the page asks for the password
 	Required      bool   // the service or an app asks for it
+	KeyPage       string // path and query of the page that adds a security key; "" = not shown
 	Action        string
 	FormToken     string
 	Problems      Problems
@@ -86,7 +89,7 @@ func (p MeApp) QR() (image struct {
 type MeRecovery struct {
 	Account       Account
 	Codes         []string // nil = it asks
-	New           bool     // Codes came with the authenticator app
+	New           bool     // Codes came with a second factor
 	Then          string   // path and query of the next page, with Codes
 	NeedsPassword bool     // the page asks for the password
 	Action        string
@@ -101,6 +104,7 @@ func (p MeRecovery) Render(v *View) ([]byte, error) { return v.render(meRecovery
 // current_password.
 type MeRemove struct {
 	Account       Account
+	Keys          bool // a security key stays
 	NeedsPassword bool // the page asks for the password
 	Action        string
 	FormToken     string

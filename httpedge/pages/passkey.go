@@ -34,6 +34,11 @@ type Passkey struct {
 	Name      string     // as it was entered
 	Button    texts.Text // nil = "Use a passkey"
 	Signals   string     // as SignalText returns them; "" = none
+	Key       bool       // it is about a security key, which is a second factor
+	Trusts    bool       // the form has the field trust, as the box with that ID says
+	// NeedsPassword says that the form has the field current_password. Problems are about that.
+	NeedsPassword bool
+	Problems      Problems
 }
 
 // PasskeyChallenge is what a script reads to renew the challenge of a form.
@@ -87,6 +92,14 @@ func (p Passkey) ButtonText() texts.Text {
 	return p.Button
 }
 
+// CancelledText returns the text for when the browser has given nothing.
+func (p Passkey) CancelledText() texts.Text {
+	if p.Key {
+		return texts.Of("factor.key_cancelled")
+	}
+	return texts.Of("passkey.cancelled")
+}
+
 // Scripted reports whether the page has the script.
 func (p Passkey) Scripted() bool { return p.Action != "" || p.Signals != "" }
 
@@ -136,7 +149,10 @@ func (p MePasskeys) Scripted() bool { return p.Told.Scripted() }
 type MePasskeyAdd struct {
 	Account  Account
 	Factor   bool // a security key that only is a second factor
+	Required bool // the service or an app asks for a second factor
 	Passkey  Passkey
+	App      string // path and query of the page that sets up an authenticator app; "" = not shown
+	Back     string // path of the page to go back to
 	Problems Problems
 }
 

@@ -31,6 +31,7 @@ const ask = async more => {
 		clientDataJSON: text(r.clientDataJSON), attestationObject: text(r.attestationObject),
 		transports: r.getTransports ? r.getTransports() : undefined,
 		authenticatorData: text(r.authenticatorData), signature: text(r.signature), userHandle: text(r.userHandle)}});
+	if (fields.trust) fields.trust.value = document.getElementById("trust").checked;
 	form.submit();
 };
 const autofill = async () => {
@@ -45,6 +46,7 @@ const autofill = async () => {
 form.querySelector("button").onclick = async event => {
 	event.preventDefault();
 	if (waiting) waiting.abort();
+	if (!form.reportValidity()) return;
 	failed.hidden = true;
 	try {
 		if (Date.now() - made > 24e4) await renew();

@@ -30,7 +30,9 @@ const (
 	PathFactorCode     = "/login/factor/code"
 	PathFactorVerify   = "/login/factor/verify"
 	PathFactorResend   = "/login/factor/resend"
-	PathStepUp         = "/login/step-up"         // the second factor in a session
+	PathFactorKey      = "/login/factor/key"
+	PathStepUp         = "/login/step-up" // the second factor in a session
+	PathStepUpKey      = "/login/step-up/key"
 	PathWith           = people.PathWith + "{id}" // of sign-ins with other providers
 	PathWithCallback   = PathWith + people.PathCallback
 	PathConnect        = "/register/connect" // asks for the address of a person who comes from one
@@ -79,9 +81,11 @@ const (
 	PathMeConfirmPasskey = "/me/confirm/passkey"
 
 	PathMeConfirmFactor = "/me/confirm/factor" // the second factor that such a change needs
+	PathMeConfirmKey    = "/me/confirm/factor/key"
 
 	PathMeFactors     = "/me/factors"
 	PathMeApp         = "/me/factors/app"       // sets up an authenticator app
+	PathMeKey         = "/me/factors/key"       // adds a security key
 	PathMeRecovery    = "/me/factors/codes"     // new recovery codes
 	PathMeRemove      = "/me/factors/remove"    // removes the app
 	PathMeConfirmWith = "/me/confirm/with/{id}" // a sign-in with a provider instead

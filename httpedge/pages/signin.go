@@ -153,13 +153,15 @@ func (p Verify) WaitText() texts.Text { return texts.Wait(p.Wait) }
 
 // Factor is the page that asks for a second factor. Its fields are code, of the authenticator app or a
 // recovery code, and trust, which is true. With CodePath, it asks for a code to a channel of the
-// account first: its field is channel.
+// account before that: its field is channel. A security key can be used without one.
 type Factor struct {
 	Client      string
 	Address     string // of the account
 	Action      string
 	FormToken   string
 	OffersTrust bool     // the page has the field trust
+	App         bool     // the person has an authenticator app
+	Key         Passkey  // asks for a security key; zero = the person has none
 	StepsUp     bool     // the person is signed in
 	CodePath    string   // path and query that the form to request a code is sent to; "" = not needed
 	CodeToken   string   // its anti-forgery token
@@ -170,6 +172,22 @@ type Factor struct {
 
 // Render returns the page.
 func (p Factor) Render(v *View) ([]byte, error) { return v.render(factor, p) }
+
+// Scripted implements the rule of Passkey.
+func (p Factor) Scripted() bool { return p.Key.Scripted() }
+
+// Lead returns the key of the text that says what to use.
+func (p Factor) Lead() string {
+	switch {
+	case p.Key.Action == "" && p.App:
+		return "factor.lead"
+	case p.Key.Action == "":
+		return "factor.recovery_lead"
+	case p.App:
+		return "factor.key_or_app"
+	}
+	return "factor.key_lead"
+}
 
 // Provider is a button that begins a sign-in with another provider.
 type Provider struct {

@@ -76,10 +76,54 @@ func (s *service) factor(v *visit.Visit) {
 			pages.Problem{Text: visit.TextStaleForm})
 	case code == "" || len(code) > visit.MaxSecretText:
 		s.showFactor(v, token, about, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Field: "code", Text: texts.Of("factor.missing")})
+			pages.Problem{Field: "code", Text: visit.FactorText("missing", about.App)})
 	default:
 		s.confirmFactor(v, token, about, code)
 	}
+}
+
+// factorKey uses a security key as the second factor, before there is a session. For the script of the
+// page, it has a new challenge.
+func (s *service) factorKey(v *visit.Visit) {
+	token, about, ok := s.pendingFactor(v)
+	switch {
+	case !ok:
+		return
+	case v.WantsChallenge():
+		s.SendChallenge(v, s.factorKeyForm(v, token, about))
+		return
+	case !v.HTTP.IsPost():
+		visit.Redirect(v.HTTP, v.Path(pages.PathLoginFactor)) // a reload after the form was sent
+		return
+	}
+	answer, _, err := s.PasskeyAnswer(v, factorForm(v, "factor key", token), 0)
+	var in *people.SignedIn
+	if err == nil {
+		trust := v.Field("trust") == "true" && !about.Reset
+		in, err = s.people.ConfirmFactorByKey(v.Ctx, token, answer, trust, s.factorBrowser(v, about),
+			v.Now)
+	}
+	status, problems := visit.AgainByKey(v, err, "verify.too_many_wrong")
+	switch {
+	case err == nil:
+		s.DropFactor(v.HTTP)
+		s.finishSignIn(v, in)
+	case errors.Is(err, people.ErrCodeExpired), errors.Is(err, people.ErrWrongCredentials):
+		s.factorGone(v)
+	case status != 0:
+		s.showFactor(v, token, about, status, problems...)
+	default:
+		s.WriteFailure(v.HTTP, "check a security key", err)
+	}
+}
+
+// factorKeyForm returns the form that asks for a security key; zero = the person has none.
+func (s *service) factorKeyForm(
+	v *visit.Visit, token string, about *people.PendingFactor,
+) pages.Passkey {
+	p := s.SecurityKey(v, about.User, factorForm(v, "factor key", token), v.Path(pages.PathFactorKey))
+	p.Trusts = !about.Reset && !about.NeedsCode
+	return p
 }
 
 func (s *service) confirmFactor(v *visit.Visit, token string, about *people.PendingFactor,
@@ -98,7 +142,7 @@ func (s *service) confirmFactor(v *visit.Visit, token string, about *people.Pend
 		s.factorGone(v)
 	case errors.Is(err, people.ErrWrongCode):
 		s.showFactor(v, token, about, status,
-			pages.Problem{Field: "code", Text: texts.Of("factor.wrong")})
+			pages.Problem{Field: "code", Text: visit.FactorText("wrong", about.App)})
 	case status != 0:
 		s.showFactor(v, token, about, status, problems...)
 	default:
@@ -113,6 +157,7 @@ func (s *service) showFactor(v *visit.Visit, token string, about *people.Pending
 		Client: v.ClientName(), Address: about.Address, Action: v.Path(pages.PathLoginFactor),
 		FormToken:   factorForm(v, "factor", token).NewFormToken(v.Now),
 		OffersTrust: !about.Reset, Back: v.Path(pages.PathLogin), Problems: problems,
+		App: about.App, Key: s.factorKeyForm(v, token, about),
 	}
 	if about.NeedsCode {
 		p.CodePath = v.Path(pages.PathFactorCode)
@@ -186,23 +231,34 @@ func (s *service) verifyFactor(f *visit.CodeFlow) func(*visit.Visit) {
 	}
 }
 
-// stepUp shows and handles the page that asks for the second factor in a session, for a request that
-// needs it.
-func (s *service) stepUp(v *visit.Visit) {
+// stepsUp returns who uses a second factor in a session, for a request that needs it. If nobody can, it
+// responds and returns false.
+func (s *service) stepsUp(v *visit.Visit) (who visit.Visitor, ok bool) {
 	visitors, err := s.Visitors(v)
 	if err != nil {
 		s.WriteFailure(v.HTTP, "read sessions", err)
-		return
+		return who, false
 	}
-	who, ok := visit.FindVisitor(visitors, v.Chosen)
+	who, ok = visit.FindVisitor(visitors, v.Chosen)
 	if v.Pending == nil && len(visitors) > 0 {
 		who, ok = visitors[0], true
 	}
 	if !ok || !who.User.HasSecondFactor() {
 		s.leaveStepUp(v, who)
-		return
+		return who, false
 	}
 	v.By(who.User.ID)
+	return who, true
+}
+
+// stepUp shows and handles the page that asks for the second factor in a session, for a request that
+// needs it.
+func (s *service) stepUp(v *visit.Visit) {
+	who, ok := s.stepsUp(v)
+	if !ok {
+		return
+	}
+	hasApp := who.User.Credentials.Authenticator != nil
 	form := v.Bind("step up " + who.Token)
 	code := v.Field("code")
 	switch {
@@ -213,7 +269,7 @@ func (s *service) stepUp(v *visit.Visit) {
 			pages.Problem{Text: visit.TextStaleForm})
 	case code == "" || len(code) > visit.MaxSecretText:
 		s.showStepUp(v, who, form, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Field: "code", Text: texts.Of("factor.missing")})
+			pages.Problem{Field: "code", Text: visit.FactorText("missing", hasApp)})
 	default:
 		err := s.people.UseFactor(v.Ctx, who.User, who.Session, code,
 			s.Browser(v, who.Account().Address), v.Now)
@@ -225,13 +281,58 @@ func (s *service) stepUp(v *visit.Visit) {
 			visit.Redirect(v.HTTP, v.Path(pages.PathLogin)) // where a code confirms the browser
 		case errors.Is(err, people.ErrWrongCode):
 			s.showStepUp(v, who, form, status,
-				pages.Problem{Field: "code", Text: texts.Of("factor.wrong")})
+				pages.Problem{Field: "code", Text: visit.FactorText("wrong", hasApp)})
 		case status != 0:
 			s.showStepUp(v, who, form, status, problems...)
 		default:
 			s.WriteFailure(v.HTTP, "check a second factor", err)
 		}
 	}
+}
+
+// stepUpByKey uses a security key as the second factor in a session. For the script of the page, it has
+// a new challenge.
+func (s *service) stepUpByKey(v *visit.Visit) {
+	who, ok := s.stepsUp(v)
+	switch {
+	case !ok:
+		return
+	case v.WantsChallenge():
+		s.SendChallenge(v, s.stepUpKeyForm(v, who))
+		return
+	case !v.HTTP.IsPost():
+		visit.Redirect(v.HTTP, s.pathStepUp(v, who, pages.PathStepUp))
+		return
+	}
+	answer, _, err := s.PasskeyAnswer(v, v.Bind("step up key "+who.Token), 0)
+	if err == nil {
+		err = s.people.UseFactorByKey(v.Ctx, who.User, who.Session, answer, v.Now)
+	}
+	status, problems := visit.AgainByKey(v, err, "verify.too_many_wrong")
+	switch {
+	case err == nil:
+		s.leaveStepUp(v, who)
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+	case status != 0:
+		s.showStepUp(v, who, v.Bind("step up "+who.Token), status, problems...)
+	default:
+		s.WriteFailure(v.HTTP, "check a security key", err)
+	}
+}
+
+// stepUpKeyForm returns the form that asks for a security key; zero = the person has none.
+func (s *service) stepUpKeyForm(v *visit.Visit, who visit.Visitor) pages.Passkey {
+	return s.SecurityKey(v, who.User, v.Bind("step up key "+who.Token),
+		s.pathStepUp(v, who, pages.PathStepUpKey))
+}
+
+// pathStepUp returns the path and query of a page of the step-up.
+func (s *service) pathStepUp(v *visit.Visit, who visit.Visitor, path string) string {
+	if v.Pending == nil {
+		return v.Path(path)
+	}
+	return v.PathChosen(path, who.User.ID)
 }
 
 // leaveStepUp goes on with the request.
@@ -248,13 +349,11 @@ func (s *service) leaveStepUp(v *visit.Visit, who visit.Visitor) {
 
 func (s *service) showStepUp(v *visit.Visit, who visit.Visitor, form visit.Binding, status int,
 	problems ...pages.Problem) {
-	action := v.Path(pages.PathStepUp)
-	if v.Pending != nil {
-		action = v.PathChosen(pages.PathStepUp, who.User.ID)
-	}
 	s.Show(v, status, pages.Factor{
-		Client: v.ClientName(), Address: who.Account().Address, Action: action,
+		Client: v.ClientName(), Address: who.Account().Address,
+		Action:    s.pathStepUp(v, who, pages.PathStepUp),
 		FormToken: form.NewFormToken(v.Now), StepsUp: true, Problems: problems,
+		App: who.User.Credentials.Authenticator != nil, Key: s.stepUpKeyForm(v, who),
 	})
 }
 

@@ -63,6 +63,15 @@ func Again(v *Visit, err error, field, tooMany string) (status int, problems []p
 	return 0, nil
 }
 
+// FactorText returns what is wrong with a code of a second factor, "wrong" or "missing". Without an
+// authenticator app, it is a recovery code.
+func FactorText(what string, hasApp bool) texts.Text {
+	if hasApp {
+		return texts.Of("factor." + what)
+	}
+	return texts.Of("factor.recovery_" + what)
+}
+
 func fieldProblems(fields account.FieldErrors) []pages.Problem {
 	var problems []pages.Problem
 	for _, f := range fields {

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/actors/texts"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
@@ -62,6 +64,10 @@ func (v *Visit) WantsChallenge() bool {
 
 // SendChallenge responds to the script of a page with the challenge of a form.
 func (s *Site) SendChallenge(v *Visit, p pages.Passkey) {
+	if p.Action == "" {
+		s.ShowProblem(v.HTTP, endpoint.ErrNotFound) // there is nothing to ask the browser for
+		return
+	}
 	text, err := json.Marshal(pages.PasskeyChallenge{Challenge: p.Challenge, Options: json.RawMessage(p.Options)})
 	if err != nil {
 		s.WriteFailure(v.HTTP, "write a challenge", err)
@@ -69,6 +75,34 @@ func (s *Site) SendChallenge(v *Visit, p pages.Passkey) {
 	}
 	endpoint.SetPrivateJSON(&v.HTTP.Response.Header)
 	v.HTTP.SetBody(text)
+}
+
+// SecurityKey returns the form that asks for a security key of u; zero = the service cannot ask for
+// one. path is what the form is sent to.
+func (s *Site) SecurityKey(v *Visit, u *account.User, b Binding, path string) pages.Passkey {
+	if !s.people.HasSecurityKey(u) {
+		return pages.Passkey{}
+	}
+	challenge, sealed := v.NewChallenge(b)
+	return pages.Passkey{Action: path, Challenge: sealed, Key: true, Button: texts.Of("factor.key_use"),
+		Options: string(s.people.SecurityKeyOptions(u, challenge))}
+}
+
+// keyTexts are the texts of errors about a security key, where those about passkeys do not fit.
+var keyTexts = map[error]string{
+	people.ErrPasskeyWrong: "factor.key_wrong", people.ErrPasskeyUnknown: "factor.key_wrong",
+	people.ErrPasskeyRefused: "factor.key_refused",
+}
+
+// AgainByKey is Again for an error about a security key.
+func AgainByKey(v *Visit, err error, tooMany string) (status int, problems []pages.Problem) {
+	status, problems = Again(v, err, "", tooMany)
+	for about, key := range keyTexts {
+		if errors.Is(err, about) {
+			problems = []pages.Problem{{Text: texts.Of(key)}}
+		}
+	}
+	return status, problems
 }
 
 // PasskeyName returns the name of a new passkey: what the form says, or the browser.

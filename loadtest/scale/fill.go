@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,7 +38,7 @@ func fill(ctx context.Context, url string, c config) (active []string, err error
 	if err := store.CreateClient(ctx, client); err != nil {
 		return nil, err
 	}
-	users, err := createUsers(ctx, store, c.people, now)
+	users, err := createUsers(ctx, store, c.people, c.passkeys, now)
 	if err != nil {
 		return nil, err
 	}
@@ -105,22 +105,49 @@ func revoke(store *sqlstore.Store, clientID string, n int) (err error) {
 	return err
 }
 
-// createUsers creates n users and returns their ids.
-func createUsers(ctx context.Context, store *sqlstore.Store, n int,
+// createUsers creates n users and returns their ids. With passkeys, each has one and three groups.
+func createUsers(ctx context.Context, store *sqlstore.Store, n int, passkeys bool,
 	now time.Time) ([]int64, error) {
-	users, errs := make([]int64, n), make([]error, n)
-	var made sync.WaitGroup
-	slots := make(chan struct{}, 256)
-	for i := range n {
-		slots <- struct{}{}
-		made.Go(func() {
-			u := &account.User{Name: "Rosa Ibarra", Email: fmt.Sprintf("rosa-%d@people.example", i),
-				Created: now, Updated: now}
-			errs[i] = store.CreateUser(ctx, u)
-			users[i] = u.ID
-			<-slots
-		})
+	groups := []string{"engineering", "research", "staff"}
+	if passkeys {
+		for _, name := range groups {
+			if err := store.CreateGroup(ctx, account.Group{Name: name}); err != nil {
+				return nil, err
+			}
+		}
 	}
-	made.Wait()
-	return users, errors.Join(errs...)
+	users := make([]int64, n)
+	for first := 0; first < n; first += importPart {
+		part := &account.ImportPart{ID: importID, Line: int64(first + 1), Digest: strconv.Itoa(first)}
+		for i := first; i < min(n, first+importPart); i++ {
+			users[i] = int64(i + 1)
+			u := &account.User{ID: users[i], Name: "Rosa Ibarra", Created: now, Updated: now,
+				Email: fmt.Sprintf("rosa-%d@people.example", i)}
+			if passkeys {
+				u.Groups, u.Credentials = account.NewGroups(groups), newPasskey(now)
+			}
+			part.Users = append(part.Users, account.ImportedUser{Line: int64(i + 1), User: u})
+		}
+		if err := store.ImportUsers(ctx, part); err != nil {
+			return nil, err
+		}
+	}
+	return users, nil
+}
+
+const (
+	importPart = 1000 // users in a transaction
+	importID   = "019a0000-0000-7000-8000-000000000000"
+)
+
+// newPasskey returns credentials with a passkey of the usual size, which nobody can use.
+func newPasskey(now time.Time) account.Credentials {
+	random := func(n int) []byte {
+		b := make([]byte, n)
+		rand.Read(b)
+		return b
+	}
+	return account.Credentials{Handle: random(32), Passkeys: []account.Passkey{{ID: random(20),
+		PublicKey: random(77), AAGUID: random(16), Transports: []string{"hybrid", "internal"},
+		BackupEligible: true, BackedUp: true, SignsIn: true, Name: "Chrome on Android", Created: now}}}
 }

@@ -92,7 +92,7 @@ func BenchmarkProfile(b *testing.B) {
 	for _, n := range []int{1000, *most} {
 		st := stacktest.NewIdentity(b, logged(b))
 		client := st.NewClient(b, nil)
-		users, err := createUsers(b.Context(), st.Store, people, time.Now())
+		users, err := createUsers(b.Context(), st.Store, people, false, time.Now())
 		if err != nil {
 			b.Fatal(err)
 		}

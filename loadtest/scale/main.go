@@ -41,6 +41,8 @@ import (
 func main() {
 	c := config{people: people}
 	flag.IntVar(&c.active, "active", 100_000, "access tokens in use")
+	flag.IntVar(&c.people, "people", people, "users that the access tokens in use belong to, in turn")
+	flag.BoolVar(&c.passkeys, "passkeys", false, "each user has a passkey and three groups")
 	flag.IntVar(&c.revoked, "revoked", 0, "access tokens that are revoked and would still be valid")
 	flag.IntVar(&c.sessions, "sessions", 0, "users with a session; measures sign-ins instead of all else")
 	flag.Float64Var(&c.share, "token-share", 0.5, "rate of issued tokens while lookups are measured, as a share of the highest")
@@ -68,13 +70,14 @@ type config struct {
 	share                   float64 // of the highest rate of issued tokens
 	gatehouse               string
 	people                  int // users that the tokens belong to
+	passkeys                bool
 	sessions                int // users with a session; 0 = measure tokens
 }
 
 func (c config) check() error {
-	if c.active < 1 || c.revoked < 0 || c.sessions < 0 || c.share <= 0 || c.share > 1 || c.rounds < 1 || c.length < time.Second {
+	if c.active < 1 || c.people < 1 || c.revoked < 0 || c.sessions < 0 || c.share <= 0 || c.share > 1 || c.rounds < 1 || c.length < time.Second {
 		return errors.New(
-			"-active and -rounds must be at least 1, -revoked and -sessions at least 0, -token-share above 0 and at most 1, -length at least 1s")
+			"-active, -people and -rounds must be at least 1, -revoked and -sessions at least 0, -token-share above 0 and at most 1, -length at least 1s")
 	}
 	return nil
 }

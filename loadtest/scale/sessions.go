@@ -17,7 +17,7 @@ import (
 
 // sessions measures a database with users who each have a session.
 func sessions(ctx context.Context, c config, database string) (err error) {
-	if err := fillSessions(ctx, database, c.sessions); err != nil {
+	if err := fillSessions(ctx, database, c); err != nil {
 		return fmt.Errorf("fill the database: %w", err)
 	}
 	fmt.Printf("%d users with a session each\n", c.sessions)
@@ -48,8 +48,8 @@ func sessions(ctx context.Context, c config, database string) (err error) {
 	return printMemory(ctx, local)
 }
 
-// fillSessions creates the database with n users, and a session of each.
-func fillSessions(ctx context.Context, url string, n int) (err error) {
+// fillSessions creates the database with users, and a session of each.
+func fillSessions(ctx context.Context, url string, c config) (err error) {
 	store, err := sqlstore.Open(ctx, sqlstore.Config{
 		URL: url, Migrate: true, Exclusive: true, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
@@ -58,11 +58,11 @@ func fillSessions(ctx context.Context, url string, n int) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	now := time.Now()
-	users, err := createUsers(ctx, store, n, now)
+	users, err := createUsers(ctx, store, c.sessions, c.passkeys, now)
 	if err != nil {
 		return err
 	}
-	errs := make([]error, n)
+	errs := make([]error, len(users))
 	var made sync.WaitGroup
 	slots := make(chan struct{}, 256)
 	for i, id := range users {

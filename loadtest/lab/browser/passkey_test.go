@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 
+	"gatehouse/actors/account"
 	"gatehouse/cmd/stack/stacktest"
 )
 
@@ -197,7 +198,8 @@ func TestNoPasskeyButton(t *testing.T) {
 	}
 }
 
-// TestAuthenticatorsWithoutWhatPasskeysNeed adds what cannot sign in alone as a second factor.
+// TestAuthenticatorsWithoutWhatPasskeysNeed adds what cannot sign in alone as a second factor, and signs
+// in by password and that.
 func TestAuthenticatorsWithoutWhatPasskeysNeed(t *testing.T) {
 	for name, o := range map[string]webauthn.VirtualAuthenticatorOptions{
 		"no user verification": {HasResidentKey: true},
@@ -211,14 +213,111 @@ func TestAuthenticatorsWithoutWhatPasskeysNeed(t *testing.T) {
 			p.authenticator(o)
 			p.toAddPasskey()
 			p.stay("Add a passkey", "No passkey was used.")
-			p.visit("/me/passkeys/add?kind=key")
-			p.sees("/me/passkeys/add", "Add a security key")
-			p.press("Add a security key")
-			p.sees("/me/passkeys", "The passkey was added.", "second factor only")
+			p.addKey()
 			p.leaveSession()
 			p.visit("/login")
 			p.stay("Use a passkey", "No passkey was used.")
+			p.toSecondStep()
+			p.press("Use your security key")
+			p.sees("/me", "Your account", "Ada")
 		})
+	}
+}
+
+// addKey adds a security key from the account of Ada, whose browser was not known before.
+func (p *person) addKey() {
+	p.t.Helper()
+	p.visit("/me/factors")
+	p.follow("Add Security keys")
+	p.sees("/me/confirm", "Confirm that it is you")
+	p.press("Send a code to " + adaMail)
+	p.fill("code", p.code(adaMail, account.ProofCode))
+	p.press("Confirm")
+	p.sees("/me/factors/key", "Add a security key")
+	p.fill("current_password", stacktest.Password)
+	p.press("Add a security key")
+	p.sees("/me/factors/key", "Two-step sign-in is on.")
+	p.follow("I have saved them")
+	p.sees("/me/factors", "1 key", "10 left")
+}
+
+// toSecondStep signs Ada in by password, up to the second step.
+func (p *person) toSecondStep() {
+	p.t.Helper()
+	p.visit("/login")
+	p.do("take no offer", removePasskeyOffer())
+	p.signIn(adaMail, stacktest.Password)
+	p.sees("/login/factor", "One more step", "Use your security key for")
+}
+
+// usb is a key as of U2F.
+var usb = webauthn.VirtualAuthenticatorOptions{Transport: webauthn.AuthenticatorTransportUsb}
+
+// newKeyPerson returns Ada in a browser with a security key, signed out, and the key.
+func newKeyPerson(t *testing.T) (*person, *authenticator) {
+	t.Helper()
+	p := newPasskeyService(t).person(t, true)
+	p.runs(noAutofill)
+	a := p.authenticator(usb)
+	p.visit("/login")
+	p.do("take no offer", removePasskeyOffer())
+	p.signIn(adaMail, stacktest.Password)
+	p.addKey()
+	p.leaveSession()
+	return p, a
+}
+
+// TestSecurityKeyInBrowser has a security key refused that may be a copy, trusts the browser by it, and
+// steps up.
+func TestSecurityKeyInBrowser(t *testing.T) {
+	p, a := newKeyPerson(t)
+	for _, row := range []struct {
+		count   float64
+		refused bool
+	}{{100, false}, {50, true}, {200, false}} {
+		call(p, webauthn.SetCredentialProperties, webauthn.SetCredentialPropertiesParams{
+			AuthenticatorID: a.id, CredentialID: a.passkeys()[0].CredentialID, SignCount: &row.count})
+		p.toSecondStep()
+		if row.count == 200 {
+			p.tick("trust")
+		}
+		p.press("Use your security key")
+		if row.refused {
+			p.refused("/login/factor/key", "", "This security key may be a copy")
+			continue
+		}
+		p.sees("/me", "Your account", "Ada")
+		p.leaveSession()
+	}
+	p.visit("/login")
+	p.do("take no offer", removePasskeyOffer())
+	p.signIn(adaMail, stacktest.Password)
+	p.sees("/me", "Your account", "Ada") // the browser is trusted
+	p.visit("/login/step-up")
+	p.sees("/login/step-up", "One more step", "but this needs the second step as well")
+	p.press("Use your security key")
+	p.sees("/me", "Your account", "Ada")
+}
+
+// TestSecurityKeyOfOtherHost opens the second step by the server's address, for which the key is not.
+func TestSecurityKeyOfOtherHost(t *testing.T) {
+	p, _ := newKeyPerson(t)
+	p.visit(strings.Replace(p.URL, "localhost", "127.0.0.1", 1) + "/login")
+	p.do("take no offer", removePasskeyOffer())
+	p.signIn(adaMail, stacktest.Password)
+	p.sees("/login/factor", "One more step")
+	p.stay("Use your security key", "No security key was used.")
+}
+
+// TestSecurityKeyAnswerIsReplayed sends an answer to the second step two times.
+func TestSecurityKeyAnswerIsReplayed(t *testing.T) {
+	p, _ := newKeyPerson(t)
+	p.runs(sendTwice)
+	p.toSecondStep()
+	p.stay("Use your security key", "sent: 200 "+p.URL+"/me, then 200 "+p.URL+"/me")
+	sessions, err := p.Store.Sessions(t.Context(), 1)
+	if err != nil || len(sessions) != 1 {
+		t.Errorf("got %d sessions and error %v, want one: the second form finds it", len(sessions), err)
 	}
 }
 
@@ -258,6 +357,13 @@ func TestPasskeyOfOtherHost(t *testing.T) {
 	p.stay("Use a passkey", "No passkey was used.")
 }
 
+// sendTwice has scripts send forms two times, and say what came.
+const sendTwice = `HTMLFormElement.prototype.submit = async function() {
+	const send = () => fetch(this.action, {method: "POST", body: new URLSearchParams(new FormData(this))}).then(r => r.status + " " + r.url);
+	const all = [await send(), await send()];
+	document.body.append("sent: " + all.join(", then "));
+}`
+
 // TestPasskeyAnswerIsReplayed sends the form of a sign-in twice.
 func TestPasskeyAnswerIsReplayed(t *testing.T) {
 	s := newPasskeyService(t)
@@ -266,11 +372,7 @@ func TestPasskeyAnswerIsReplayed(t *testing.T) {
 	p.authenticator(phone)
 	p.addPasskey()
 	p.leaveSession()
-	p.runs(`HTMLFormElement.prototype.submit = async function() {
-	const send = () => fetch(this.action, {method: "POST", body: new URLSearchParams(new FormData(this))}).then(r => r.status + " " + r.url);
-	const all = [await send(), await send()];
-	document.body.append("sent: " + all.join(", then "));
-}`)
+	p.runs(sendTwice)
 	p.visit("/login")
 	p.stay("Use a passkey", "sent: 200 "+p.URL+"/me, then 422 "+p.URL+"/login/passkey")
 }

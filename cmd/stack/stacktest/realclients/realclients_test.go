@@ -5,7 +5,9 @@ package realclients_test
 import (
 	"bytes"
 	"context"
+	"encoding/base32"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
@@ -110,6 +113,40 @@ func run(t *testing.T, script string, input any) {
 	node.Stdin = bytes.NewReader(text)
 	if output, err := node.CombinedOutput(); err != nil {
 		t.Errorf("got %v, want no error:\n%s", err, output)
+	}
+}
+
+// TestAuthenticatorApps has two npm libraries of authenticator apps read our URL and make codes, at the
+// first and the last second of steps, also after 2038 and when the counter has more than 32 bits.
+func TestAuthenticatorApps(t *testing.T) {
+	secret := []byte("20 bytes of a secret")
+	times := []int64{0, 29, 30, 59, 1111111109, 1234567890, 2147483647, 2147483648, 20000000000,
+		30 << 33}
+	text, err := json.Marshal(map[string]any{"times": times, "url": account.TOTPURL("Atlas & Söhne",
+		"ada+1@example.com", base32.StdEncoding.EncodeToString(secret))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := exec.CommandContext(t.Context(), "node", "totp.mjs")
+	node.Stdin = bytes.NewReader(text)
+	output, err := node.CombinedOutput()
+	var got struct {
+		Issuer, Label string
+		Codes         [][]string
+	}
+	if err := errors.Join(err, json.Unmarshal(output, &got)); err != nil {
+		t.Fatalf("got %v and %s, want codes", err, output)
+	}
+	if got.Issuer != "Atlas & Söhne" || got.Label != "ada+1@example.com" || len(got.Codes) != len(times) {
+		t.Errorf("got %+v, want the names as they are", got)
+	}
+	for i, codes := range got.Codes {
+		for _, code := range codes {
+			step, ok := account.MatchTOTP(secret, code, time.Unix(times[i], 0))
+			if !ok || step != times[i]/30 || len(codes) != 2 {
+				t.Errorf("%s at %d: got step %d, %v, want it accepted", code, times[i], step, ok)
+			}
+		}
 	}
 }
 
