@@ -240,8 +240,8 @@ func NewResources(issuer string, all []Resource) *Resources {
 	return r
 }
 
-// resourceKey returns what is equal for the spellings of one URI: scheme and host have no case, and an
-// empty path is the path / (RFC 3986 sections 6.2.2.1 and 6.2.3).
+// resourceKey returns what is equal for the spellings of one URI: scheme and host have no case, the
+// default port may be left out, and an empty path is the path / (RFC 3986 sections 6.2.2.1 and 6.2.3).
 func resourceKey(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Host == "" {
@@ -255,8 +255,11 @@ func resourceKey(uri string) string {
 	if rest == "" || rest[0] == '?' {
 		rest = "/" + rest
 	}
-	return u.Scheme + "://" + strings.ToLower(u.Host) + rest
+	host := strings.TrimSuffix(strings.ToLower(u.Host), defaultPorts[u.Scheme])
+	return u.Scheme + "://" + host + rest
 }
+
+var defaultPorts = map[string]string{"https": ":443", "http": ":80"}
 
 var errTarget = &Error{Code: InvalidTarget,
 	Description: "The resource is unknown, or the client may not ask for it.",

@@ -33,6 +33,8 @@ func TestResolveResources(t *testing.T) {
 		{free, notes, "", "1:0", ""},
 		{free, notes + "/", "read", "1:1", ""},
 		{free, "https://NOTES.example", "write", "1:2", ""},
+		{free, "https://notes.example:443/", "write", "1:2", ""},
+		{free, "https://notes.example:80/", "write", "", oauth.InvalidTarget},
 		{free, mail + " " + notes + " " + mail, "read", "1:1 3:2", ""},
 		{free, mail + " " + notes, "read send", "1:1 3:3", ""},
 		{free, own, "", "", ""},

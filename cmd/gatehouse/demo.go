@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/gatehouse/bulk"
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/ipapi"
@@ -52,12 +53,14 @@ func (c *demoCommand) Run(p *program) (err error) {
 		lookups.SimulatorListen = string(c.SimListen)
 	}
 	return p.serve(config, "", func(s *stack.Stack) error {
-		return announce(p.ctx, s, c.Dir, p.stdout)
+		open := config.Identity != nil && config.Identity.Registration == oauth.RegistrationOpen
+		return announce(p.ctx, s, c.Dir, open, p.stdout)
 	})
 }
 
-// announce writes demo.json and prints what can be tried, before anything is served.
-func announce(ctx context.Context, s *stack.Stack, dir string, w io.Writer) error {
+// announce writes demo.json and prints what can be tried, before anything is served. agents says that
+// they may register.
+func announce(ctx context.Context, s *stack.Stack, dir string, agents bool, w io.Writer) error {
 	file, err := readDemoFile(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is written again: %v\n",
@@ -82,7 +85,7 @@ func announce(ctx context.Context, s *stack.Stack, dir string, w io.Writer) erro
 	if err := file.write(dir); err != nil {
 		return err
 	}
-	return file.greet(w, dir, s.Store != nil)
+	return file.greet(w, dir, s.Store != nil, agents)
 }
 
 // lockFolder creates dir if needed and locks it, so that two demos never share a folder.

@@ -57,6 +57,7 @@ func TestDemo(t *testing.T) {
 		"curl '"+file.BaseURL+"/api/lookup?q=8.8.8.8'") {
 		t.Errorf("got banner\n%s\nwant a curl line to try", banner)
 	}
+	inspectDemo(t, client, p.stdout.String())
 
 	second := runOnce(t, nil, args...)
 	if second.code != exitFailed || strings.Count(second.stderr, "\n") != 1 ||
@@ -74,6 +75,42 @@ func TestDemo(t *testing.T) {
 	if got := readDemo(t, dir).BaseURL; got == file.BaseURL || got == "" {
 		t.Errorf("got base_url %q after another start, want a new one", got)
 	}
+}
+
+// inspectDemo does what MCP Inspector does with the address that the demo prints, until a person has to
+// sign in.
+func inspectDemo(t *testing.T, client *http.Client, banner string) {
+	t.Helper()
+	_, rest, _ := strings.Cut(banner, "npx @modelcontextprotocol/inspector --transport http --server-url ")
+	server, _, _ := strings.Cut(rest, "\n")
+	post := func(address, body string, want int) (got map[string]any) {
+		response, err := client.Post(address, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if json.NewDecoder(response.Body).Decode(&got); response.StatusCode != want {
+			t.Fatalf("got %d %v from %s, want %d", response.StatusCode, got, address, want)
+		}
+		return got
+	}
+	read := func(address string) (got map[string]any) {
+		if status, body := get(t, client, address); status != http.StatusOK ||
+			json.Unmarshal([]byte(body), &got) != nil {
+			t.Fatalf("got %d %s from %s, want JSON", status, body, address)
+		}
+		return got
+	}
+	post(server, `{"jsonrpc":"2.0","id":0,"method":"initialize"}`, http.StatusUnauthorized)
+	base := strings.TrimSuffix(server, "/oauth/userinfo")
+	about := read(base + "/.well-known/oauth-protected-resource")
+	if about["resource"] != base || !reflect.DeepEqual(about["authorization_servers"], []any{base}) {
+		t.Errorf("got %v, want the demo as resource and as its server", about)
+	}
+	registration, _ := read(base + "/.well-known/oauth-authorization-server")["registration_endpoint"].(string)
+	post(registration, `{"redirect_uris":["http://localhost:6274/oauth/callback"],
+"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"],
+"response_types":["code"],"client_name":"MCP Inspector","scope":""}`, http.StatusCreated)
 }
 
 func TestDemoBelievesTheForwardingHeaderOfLoopback(t *testing.T) {

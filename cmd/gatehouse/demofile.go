@@ -81,14 +81,18 @@ func (f demoFile) write(dir string) error {
 	return nil
 }
 
-// greet prints what can be tried: lookups if there is an upstream, and identity if it is offered.
-func (f demoFile) greet(w io.Writer, dir string, identity bool) error {
+// greet prints what can be tried: lookups if there is an upstream, identity if it is offered, and
+// agents if they may register.
+func (f demoFile) greet(w io.Writer, dir string, identity, agents bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b,
 		"gatehouse demo at %s: demo accounts and simulated lookups, no network needed.\n",
 		f.BaseURL)
 	if identity {
 		f.greetIdentity(&b, dir)
+	}
+	if agents {
+		f.greetAgents(&b)
 	}
 	if f.UpstreamURL != "" {
 		f.greetLookups(&b)
@@ -132,6 +136,18 @@ and signs in with the client %s, the secret %s and the redirect URI %s.
 		curl(f.BaseURL, "/oauth/token"), c.ClientID, c.ClientSecret, c.RedirectURI,
 		curl(f.BaseURL, "/api/user/details"), dir,
 		browsable(f.BaseURL), o.ClientID, o.ClientSecret, o.RedirectURI)
+}
+
+// inspected is an endpoint of this service that responds with 401 to a post without a token, as MCP
+// servers do.
+const inspected = "/oauth/userinfo"
+
+func (f demoFile) greetAgents(b *strings.Builder) {
+	fmt.Fprintf(b, `
+Agents (MCP): any agent may sign in here, since a demo has GATEHOUSE_AGENTS=on. MCP Inspector does so if you connect it:
+  npx @modelcontextprotocol/inspector --transport http --server-url %s
+It registers itself, and you sign in as %s. After that it finds no MCP server: docs/agents.md says how to guard yours.
+`, browsable(f.BaseURL)+inspected, f.User.Email)
 }
 
 // browsable returns a base URL for a browser, which cannot reach a Unix socket.

@@ -33,7 +33,7 @@ func main() {
 // commands is the command line as kong reads it, with a field for each command.
 type commands struct {
 	Serve    serveCommand    `cmd:"" group:"serve" help:"Serve identity and lookups over HTTP."`
-	Demo     demoCommand     `kong:"cmd,group='serve',set='ptr=off',set='trusted_proxies=127.0.0.0/8,::1/128',set='messenger=log',set='log_format=text',help='Serve a demo that needs no network, with demo accounts and clients and a simulated upstream.'"`
+	Demo     demoCommand     `kong:"cmd,group='serve',set='ptr=off',set='trusted_proxies=127.0.0.0/8,::1/128',set='messenger=log',set='agents=on',set='log_format=text',help='Serve a demo that needs no network, with demo accounts and clients and a simulated upstream.'"`
 	Sim      simCommand      `cmd:"" group:"serve" help:"Run a simulator of the upstream, for tests and load tests."`
 	Init     initCommand     `cmd:"" group:"serve" help:"Prepare the database and create the first operator client."`
 	Config   configCommand   `cmd:"" group:"serve" help:"Print every setting with its value and its source."`
@@ -120,7 +120,8 @@ func newParser(p *program, args []string, stdout io.Writer, exit func(int)) (*ko
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.ExplicitGroups(groups),
 		// The defaults that a demo sets for itself.
-		kong.Vars{"ptr": "", "trusted_proxies": "", "messenger": "", "log_format": "json"},
+		kong.Vars{"ptr": "", "trusted_proxies": "", "messenger": "", "agents": "off",
+			"log_format": "json"},
 	)
 	return kong.New(grammar(args), options...)
 }

@@ -27,8 +27,12 @@ func (s *service) shownConnections(p *person, all []people.Connection) ([]pages.
 				permissions = append(permissions, at.Text)
 			}
 		}
+		host := ""
+		if c.Client.IsUnverified() && len(c.Client.RedirectURIs) > 0 { // its name proves nothing, and its document may change it
+			host = c.Client.HostBeforeConsent(c.Client.RedirectURIs[0])
+		}
 		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name,
-			URI:         c.Client.URI,
+			URI: c.Client.URI, Host: host,
 			Permissions: permissions, Granted: texts.Day(c.Granted),
 			LastUsed: texts.Ago(c.Used, p.Now)})
 	}

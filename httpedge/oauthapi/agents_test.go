@@ -32,9 +32,21 @@ type agent struct {
 	Documents     []map[string]any // metadata documents
 	Scope         string           // "*" stands for the whole scopes_supported
 	State, Prompt string
-	// Auth are the ways in which it authenticates at the token endpoint; none = as it was registered.
-	Auth            []string
-	RefreshResource *bool `json:"refresh_resource"` // whether it sends resource with a refresh
+	// Authorize, Token and Refresh are the names of what it sends, in its order. What is not there is
+	// not sent, but for what authenticates the client.
+	Authorize, Token, Refresh string
+}
+
+// ordered writes a form as the agent does: the names in its order, and then what is left of them.
+func ordered(names string, form url.Values) string {
+	var parts []string
+	for _, name := range append(strings.Fields(names), slices.Sorted(maps.Keys(form))...) {
+		for _, value := range form[name] {
+			parts = append(parts, name+"="+url.QueryEscape(value))
+		}
+		delete(form, name)
+	}
+	return strings.Join(parts, "&")
 }
 
 func readAgents(t *testing.T) (all []agent) {
@@ -164,7 +176,7 @@ func (r *replay) asked(id, redirect string) url.Values {
 // answered has the person decide about a request, and returns what the client gets.
 func (r *replay) answered(t *testing.T, q url.Values, decision string) url.Values {
 	t.Helper()
-	p := r.b.Authorize(q)
+	p := r.b.Get("/oauth/authorize?" + ordered(r.agent.Authorize, maps.Clone(q)))
 	for range 4 {
 		to := p.Location
 		if _, link, ok := strings.Cut(p.Body, `rel="noreferrer" href="`); ok { // to one it does not know
@@ -185,6 +197,7 @@ func (r *replay) answered(t *testing.T, q url.Values, decision string) url.Value
 		case at == "/accounts":
 			p = r.b.Send(p, "account", "1")
 		case at == "/consent" && p.Status == 200:
+			shown(t, p, q)
 			p = r.b.Send(p, "decision", decision)
 		default:
 			t.Fatalf("got %d %s for %v", p.Status, p.Body, q)
@@ -194,8 +207,43 @@ func (r *replay) answered(t *testing.T, q url.Values, decision string) url.Value
 	return nil
 }
 
-// posted posts a token request that authenticates in a way.
-func (r *replay) posted(t *testing.T, way, id, secret string, form url.Values) stacktest.Response {
+// shown checks that the consent page says who asks, who gets the access, and to what.
+func shown(t *testing.T, p stacktest.Page, q url.Values) {
+	t.Helper()
+	document, _ := url.Parse(q.Get("client_id"))
+	to, _ := url.Parse(q.Get("redirect_uri"))
+	isHere := port.MatchString(to.String())
+	host, want := document.Host, []string{}
+	switch {
+	case to.Scheme != "http" && to.Scheme != "https":
+		want = []string{"opens for " + to.Scheme + ": addresses", "Another program may have taken them",
+			"go on to " + to.String()}
+	case isHere:
+		want = []string{"A program on your computer gets the access", "go on to http://" + to.Host}
+	case host == "":
+		host = to.Host
+		fallthrough
+	default:
+		want = []string{"Go on only if you know " + host, "go on to https://" + to.Host}
+	}
+	heading := "An unverified app at " + host + " wants to use your account"
+	if host == "" {
+		heading = "A program on this computer wants to use your account"
+	}
+	want = append(want, "<h1>"+heading+"</h1>")
+	if resource, ok := strings.CutPrefix(q.Get("resource"), "https://mcp.example"); ok {
+		want = append(want, "use mcp.example"+resource+" in your name")
+	}
+	said := strings.NewReplacer("<bdi>", "", "</bdi>", "").Replace(p.Body)
+	for _, text := range want {
+		if !strings.Contains(said, text) {
+			t.Errorf("got %s for %v, want %q", said, q, text)
+		}
+	}
+}
+
+// posted posts a token request with the names in an order, which authenticates in a way.
+func (r *replay) posted(t *testing.T, names, way, id, secret string, form url.Values) stacktest.Response {
 	t.Helper()
 	form = maps.Clone(form)
 	var headers []string
@@ -217,20 +265,21 @@ func (r *replay) posted(t *testing.T, way, id, secret string, form url.Values) s
 		form.Set("client_assertion", stacktest.Assertion(t, r.key, id, r.st.URL))
 	}
 	r.callers++
-	return r.st.PostToken(t, form, append(headers, "X-Forwarded-For",
+	return r.st.Send(t, http.MethodPost, r.st.URL+"/oauth/token", ordered(names, form), append(headers,
+		"Content-Type", "application/x-www-form-urlencoded", "X-Forwarded-For",
 		fmt.Sprintf("198.%d.%d.1", 51+r.callers/250, r.callers%250))...)
 }
 
-// granted redeems a code and refreshes, and checks whom the tokens are for. A request whose client
-// authentication fails comes first.
+// granted redeems a code and refreshes twice, and checks whom the tokens are for. A request whose
+// client authentication fails comes first.
 func (r *replay) granted(t *testing.T, way, id, secret string, q url.Values, code string,
 	refreshes bool) map[string]any {
 	t.Helper()
 	form := stacktest.Values("grant_type", "authorization_code", "code", code,
 		"redirect_uri", q.Get("redirect_uri"), "code_verifier", stacktest.Verifier,
 		"resource", q.Get("resource"))
-	r.posted(t, "client_secret_basic", id, "wrong", form).FailsAs(t, 401, "invalid_client")
-	a := r.posted(t, way, id, secret, form)
+	r.posted(t, r.agent.Token, "client_secret_basic", id, "wrong", form).FailsAs(t, 401, "invalid_client")
+	a := r.posted(t, r.agent.Token, way, id, secret, form)
 	tokens := a.Object(t)
 	if a.Status != 200 {
 		t.Fatalf("%s: got %d %s, want tokens", way, a.Status, a.Body)
@@ -238,17 +287,22 @@ func (r *replay) granted(t *testing.T, way, id, secret string, q url.Values, cod
 	if !refreshes {
 		return tokens
 	}
-	again := stacktest.Values("grant_type", "refresh_token", "refresh_token",
-		tokens["refresh_token"].(string))
-	if r.agent.RefreshResource == nil || *r.agent.RefreshResource {
-		again.Set("resource", q.Get("resource"))
-	}
-	a = r.posted(t, way, id, secret, again)
-	for _, token := range []any{tokens["access_token"], a.Object(t)["access_token"]} {
-		said := r.st.Introspect(t, r.api, token)
+	last := tokens
+	for range 3 {
+		said := r.st.Introspect(t, r.api, last["access_token"])
 		if aud, _ := said["aud"].([]any); said["active"] != true || len(aud) == 0 || aud[0] != agentsAPI {
 			t.Errorf("%s: got %v, want a token for %s", way, said, agentsAPI)
 		}
+		again := stacktest.Values("grant_type", "refresh_token", "refresh_token",
+			last["refresh_token"].(string))
+		if slices.Contains(strings.Fields(r.agent.Refresh), "resource") {
+			again.Set("resource", q.Get("resource"))
+		}
+		fresh := r.posted(t, r.agent.Refresh, way, id, secret, again).Object(t)
+		if fresh["refresh_token"] == last["refresh_token"] {
+			t.Errorf("%s: got %v, want another refresh token", way, fresh)
+		}
+		last = fresh
 	}
 	return tokens
 }

@@ -210,8 +210,8 @@ func (p Consent) Render(v *View) ([]byte, error) { return v.render(consent, p) }
 // Groups returns the permissions by what they are about.
 func (p Consent) Groups() []PermissionGroup { return grouped(p.Permissions) }
 
-// Here reports whether a program on this computer gets the access.
-func (p Consent) Here() bool { return p.ReturnsHere && p.Scheme == "" || p.Host == "" }
+// Here reports whether a program on this computer gets the access. With a Scheme the page says more.
+func (p Consent) Here() bool { return p.Scheme == "" && (p.ReturnsHere || p.Host == "") }
 
 // Site returns where ClientURI leads, or nil.
 func (p Consent) Site() *Site { return siteOf(p.ClientURI) }

@@ -94,7 +94,7 @@ var (
 		DateOfBirth: "1990-12-31", Address: "Hafenstraße 12\n23568 Lübeck", ProfilePicture: "https://example.com/rosa.png"}
 	rosaApps = []pages.Connection{
 		{ClientID: "a", Name: "Atlas", URI: "https://atlas.example/about", Permissions: []texts.Text{basic.Text}, Granted: may3, LastUsed: recently},
-		{ClientID: "b", Name: "Bureau of Weights and Measures", Permissions: []texts.Text{basic.Text, full.Text}, Granted: december12},
+		{ClientID: "b", Name: "Bureau of Weights and Measures", Host: "weights.example", Permissions: []texts.Text{basic.Text, full.Text}, Granted: december12},
 	}
 	rosaSessions = []pages.Session{
 		{ID: "1", Device: texts.Device("Firefox on Linux"), Since: texts.Moment(noon), At: "2026-05-03T12:04:00Z", Near: "London, United Kingdom", Seen: recently, Current: true},
@@ -290,6 +290,8 @@ var all = map[string]page{
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_registered": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, ReturnsHere: true,
 		Destination: "http://localhost:4711", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_scheme": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, ReturnsHere: true,
+		Destination: "cursor://atlas/callback", Scheme: "cursor", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_phishing": pages.Consent{Client: "Google Account Security", ClientURI: "https://google.example/", Account: rosa, Permissions: []pages.Permission{basic, full}, Unverified: true,
 		Unapproved: true, Host: "evil.example", Destination: "https://evil.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"device_unverified": pages.Device{Client: "Google Account Security", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "evil.example", UserCode: "BCDF-GHJK",

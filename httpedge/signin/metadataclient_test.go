@@ -171,8 +171,16 @@ func TestChangedDocumentNeedsConsent(t *testing.T) {
 	code(one.Authorize(silent(first)), first)
 	one.Authorize(askedByAgent(second)).Shows(t, 400, "/oauth/authorize")
 
+	d.set(strings.Replace(agentDocument(first), `"Agent"`, `"Your bank"`, 1))
+	code(one.Authorize(silent(first)), first) // a name proves nothing, so that pages say the host as well
+	if me := one.Get("/me/apps"); !strings.Contains(me.Body, "agent.example") {
+		t.Errorf("got %s, want the host of the document", me.Body)
+	}
 	d.set(agentDocument(second))
 	one.Authorize(askedByAgent(first)).Shows(t, 400, "/oauth/authorize")
+	stored := silent(first) // the ID under which the client is stored does not lead past its document
+	stored.Set("client_id", oauth.StoredClientID(agentURL))
+	one.Authorize(stored).Shows(t, 400, "/oauth/authorize")
 	one.Authorize(silent(second)).Shows(t, 400, "/oauth/authorize") // nobody has accepted that address
 	chooser := one.Authorize(askedByAgent(second, "skip_account_chooser", "true"))
 	consent := one.Send(chooser, "account", stacktest.ChooserValue(user.ID))
