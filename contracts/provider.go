@@ -77,7 +77,7 @@ func Start(config Config) (*Provider, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	p.url = "http://" + ln.Addr().String()
-	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base()) }, nil)
+	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base(r.In.URL.Path)) }, nil)
 	p.service = http.HandlerFunc(p.serveFixture)
 	if config.Wrap != nil {
 		p.service = config.Wrap(p.service)
