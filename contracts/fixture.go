@@ -72,7 +72,7 @@ var fixtures atomic.Int64
 
 // newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know.
 func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, err error) {
-	f = &fixture{values: map[string]any{"fixture": fixtures.Add(1)}, settled: map[string]settled{}, tokens: standIns{},
+	f = &fixture{values: map[string]any{"fixture": fixtures.Add(1), "issuer": issuer}, settled: map[string]settled{}, tokens: standIns{},
 		cluster: config.Cluster, stored: config.Client, chooser: newChooser(config.Cluster)}
 	f.end = func() {}
 	defer func() {

@@ -25,8 +25,8 @@ const adminPath = "/admin/v1/"
 
 func operatorStates() []State {
 	return []State{
-		{"an operator has sent requests", "The admin API has accepted requests with the access token of an earlier state, which must be an operator's.",
-			[]Parameter{{"requests", String, nil, nil, "Requests in lines: the method, the path below `" + adminPath +
+		{"an operator has sent requests", "The admin API has accepted requests with the last access token of an operator, or with one of a client that the state makes.",
+			[]Parameter{{"requests", String, "PUT groups/staff {}", nil, "Requests in lines: the method, the path below `" + adminPath +
 				"` and, if there is one, the body, separated by spaces. The path may have `${user_id}`, and `${id}` of what the request before has created."}},
 			[]Value{{"created", "The path of what the last request has created."}}, parseOperations},
 		{"the server's own files declare an object", "An object that only the server's files change.", []Parameter{
@@ -59,7 +59,9 @@ func parseOperations(a arguments) (setUp, error) {
 	}
 	return func(ctx context.Context, f *fixture) error {
 		if f.operator == "" {
-			return stateErrorf("no earlier state has issued an access token of an operator")
+			if err := f.issueToOperator(ctx); err != nil {
+				return err
+			}
 		}
 		for _, request := range requests {
 			created, _ := f.values["created"].(string)
@@ -77,6 +79,27 @@ func parseOperations(a arguments) (setUp, error) {
 		}
 		return nil
 	}, nil
+}
+
+// issueToOperator makes a client of an operator the current one and issues an access token to it.
+func (f *fixture) issueToOperator(ctx context.Context) error {
+	const scope = "server-operations"
+	for _, s := range []struct {
+		name      string
+		arguments map[string]any
+	}{
+		{"another client", map[string]any{"operator": true, "scope": scope, "grants": "client_credentials", "redirect_uri": ""}},
+		{"an access token", map[string]any{"scope": scope, "user": false}},
+	} {
+		resolved, err := resolve(s.name, s.arguments)
+		if err != nil {
+			return err
+		}
+		if _, err := f.setUp(ctx, resolved); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // send sends a request and discards the body of the response.
