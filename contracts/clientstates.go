@@ -53,6 +53,7 @@ func clientStates() []State {
 		Parameter{"access_token_format", String, "opaque", []string{"opaque", "jwt"}, "The form of its access tokens."},
 		Parameter{"require_pkce", Boolean, false, nil, "Whether it must send a code_challenge."},
 		Parameter{"require_second_factor", Boolean, false, nil, "Whether people must use a second factor."},
+		Parameter{"exchange", String, nil, nil, "A rule for token exchange: URIs of the resource servers from and to which, and the scopes there, separated by spaces. Default: none."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
 	public := append(shared[:len(shared):len(shared)],
 		Parameter{"grants", String, "authorization_code refresh_token", nil, "The grant types that it may use."},
@@ -94,6 +95,13 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 		c.Options.SelfRegistered, c.Awaits = true, c.Created.Add(time.Hour)
 	case "document":
 		c.Options.SelfRegistered, c.Options.MetadataURL = true, "https://app.example/client.json"
+	}
+	switch words := strings.Fields(a.text("exchange")); len(words) {
+	case 0:
+	case 1:
+		return nil, "", errors.New("exchange: it must have two URIs")
+	default:
+		c.Options.Exchange = []oauth.ExchangeRule{{From: words[0], To: words[1], Scopes: words[2:]}}
 	}
 	if err := c.CheckID(); err != nil {
 		return nil, "", err

@@ -59,6 +59,7 @@ func tokenStates() []State {
 			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status."},
 			granted,
 			{"acr", Integer, 0, nil, "How the user signed in: 1 is with one factor, 2 with two. Default: it is not known."},
+			{"exchanges", Integer, 0, nil, "How many token exchanges by the client it comes from, at most 4; it is for a resource server then."},
 			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
 			forOther,
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
@@ -276,6 +277,9 @@ func parseAccessToken(a arguments) (setUp, error) {
 	if text != "" && !standIn.MatchString(text) {
 		return nil, errors.New("access_token: it is not gtat_ and up to 250 letters, digits, - and _")
 	}
+	if err := a.within("exchanges", 0, oauth.MostExchanges); err != nil {
+		return nil, err
+	}
 	return func(ctx context.Context, f *fixture) error {
 		at := time.Now()
 		if a.text("kind") == "expired" {
@@ -296,6 +300,10 @@ func parseAccessToken(a arguments) (setUp, error) {
 			return err
 		}
 		t.SetTargets(targets)
+		for range a.number("exchanges") {
+			t.Subject = &oauth.SubjectToken{ClientID: t.ClientID, Epoch: t.Epochs.Client,
+				Resource: t.Audience[0].Resource, Subject: t.Subject}
+		}
 		if acr := a.number("acr"); acr != 0 {
 			t.AuthTime, t.TwoFactors = at.Unix(), acr == 2
 		}

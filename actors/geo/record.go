@@ -30,8 +30,9 @@ type Record struct {
 func NewRecord(a Answer, source Source, ttl time.Duration) *Record {
 	r := &Record{err: a.Err, source: source, ttl: ttl}
 	if a.Err == nil {
-		r.tail = string(a.Result.appendTail(nil))
-		r.data = string(a.Result.Data.appendTail(nil, source))
+		var buf [1 << 10]byte // of most answers: growing one costs as much as the rest
+		r.tail = string(a.Result.appendTail(buf[:0]))
+		r.data = string(a.Result.Data.appendTail(buf[:0], source))
 	}
 	return r
 }

@@ -18,14 +18,19 @@ const (
 	accessTokenFormat = 1
 	jwtPartFormat     = 2 // of what a JWT carries
 
+	// exchangedFormat is a bit of the format of a token that has a SubjectToken.
+	exchangedFormat = 1 << 7
+
 	numberOffset = 1
 	nonceOffset  = numberOffset + 2
 	headLength   = nonceOffset + len(TokenID{})
 
-	// MaxAccessToken is the longest access token in bytes.
+	// MaxAccessToken is the longest access token in bytes, but for those with a SubjectToken.
 	MaxAccessToken = 263
+	// MaxExchangedToken is the longest access token with a SubjectToken in bytes.
+	MaxExchangedToken = 640
 
-	maxSealed = (MaxAccessToken - prefixLength) * 6 / 8 // bytes of head, record and tag
+	maxSealed = (MaxExchangedToken - prefixLength) * 6 / 8 // bytes of head, record and tag
 )
 
 // TokenID is the nonce of an access token. It is unique and no secret.
@@ -60,6 +65,8 @@ type AccessToken struct {
 	// was with two of them, so that the acr is ACR2.
 	AuthTime   int64
 	TwoFactors bool
+	// Subject is the token that this one was exchanged for (RFC 8693); nil = it was not.
+	Subject *SubjectToken
 }
 
 // ACR returns the authentication context class of the sign-in; "" = it is not known.
@@ -138,7 +145,9 @@ func (k *TokenKey) seal(t *AccessToken, prefix string, format byte) string {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	head := b.sealed[:headLength]
-	head[0] = format
+	if head[0] = format; t.Subject != nil {
+		head[0] |= exchangedFormat
+	}
 	binary.BigEndian.PutUint16(head[numberOffset:], k.Number)
 	nonce := head[nonceOffset:]
 	copy(nonce, b.newNonce())
@@ -154,7 +163,7 @@ func (k *TokenKey) seal(t *AccessToken, prefix string, format byte) string {
 
 // buffer is what sealing and opening a token work on: an interface would make it escape.
 type buffer struct {
-	text   [MaxAccessToken]byte
+	text   [MaxExchangedToken]byte
 	sealed [maxSealed]byte // head, record and tag
 	nonces [32 * chacha20poly1305.NonceSizeX]byte
 	unused []byte // of nonces
@@ -198,6 +207,9 @@ func (t *AccessToken) append(dst []byte) []byte {
 	if t.AuthTime != 0 {
 		dst = binary.AppendUvarint(dst, uint64(max(0, t.Issued-t.AuthTime)))
 	}
+	for subject := t.Subject; subject != nil; subject = subject.Subject {
+		dst = subject.append(dst)
+	}
 	if t.Audience[0].Resource != 0 {
 		for _, target := range t.Targets() {
 			dst = binary.AppendUvarint(dst, uint64(target.Resource))
@@ -240,7 +252,7 @@ func flag(is bool, bit byte) byte {
 
 // formatOf returns the format of a sealed access token by its prefix; 0 = it has none.
 func formatOf(token string) byte {
-	if len(token) <= prefixLength || len(token) > MaxAccessToken {
+	if len(token) <= prefixLength || len(token) > MaxExchangedToken {
 		return 0
 	}
 	switch token[:prefixLength] {
@@ -265,7 +277,7 @@ func PeekAccessToken(token string) (id TokenID, number uint16, ok bool) {
 	var head [headLength]byte
 	copy(text[:], token[prefixLength:])
 	n, err := base64url.Decode(head[:], text[:])
-	if err != nil || n != headLength || head[0] != format {
+	if err != nil || n != headLength || head[0]&^exchangedFormat != format {
 		return id, 0, false
 	}
 	return TokenID(head[nonceOffset:]), binary.BigEndian.Uint16(head[numberOffset:]), true
@@ -288,11 +300,11 @@ func (k *TokenKey) Open(token string) (t AccessToken, ok bool) {
 	head, body := b.sealed[:headLength], b.sealed[headLength:n]
 	nonce := head[nonceOffset:]
 	record, err := k.aead.Open(body[:0], nonce, body, head)
-	if err != nil || head[0] != format || !k.isNumber(head) {
+	if err != nil || head[0]&^exchangedFormat != format || !k.isNumber(head) {
 		return t, false
 	}
 	t.ID, t.Key = TokenID(nonce), k.Number
-	return t, t.parse(record)
+	return t, t.parse(record, head[0]&exchangedFormat != 0)
 }
 
 // isNumber reports whether the head of a token names k.
@@ -300,8 +312,9 @@ func (k *TokenKey) isNumber(head []byte) bool {
 	return binary.BigEndian.Uint16(head[numberOffset:]) == k.Number
 }
 
-// parse reads a record. It returns false if append did not write it.
-func (t *AccessToken) parse(record []byte) bool {
+// parse reads a record, that of an exchanged token or of another. It returns false if append did not
+// write it.
+func (t *AccessToken) parse(record []byte, exchanged bool) bool {
 	r := recordReader{rest: record}
 	flags := r.bytes(1)[0]
 	t.Scopes = Scopes(r.number())
@@ -324,6 +337,9 @@ func (t *AccessToken) parse(record []byte) bool {
 		t.AuthTime = t.Issued - r.number()
 	}
 	t.TwoFactors = flags&hasTwoFactors != 0
+	if exchanged {
+		t.Subject = r.subjects()
+	}
 	for i := 0; i < MostTargets && flags&hasAudience != 0 && len(r.rest) > 0; i++ {
 		t.Audience[i] = Target{uint16(r.number()), uint16(r.number())}
 	}

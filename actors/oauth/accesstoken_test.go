@@ -198,7 +198,7 @@ func FuzzOpenAccessToken(f *testing.F) {
 	f.Add(key.Seal(&said)[:140])
 	f.Add(tokenKey(1, 2).Seal(&said))
 	f.Add("gtat_")
-	f.Add("gtat_" + strings.Repeat("0", oauth.MaxAccessToken-5)) // the longest text that is decoded
+	f.Add("gtat_" + strings.Repeat("0", oauth.MaxExchangedToken-5)) // the longest text that is decoded
 	f.Fuzz(func(t *testing.T, token string) {
 		if _, ok := key.Open(token); ok {
 			t.Errorf("%q opens", token)

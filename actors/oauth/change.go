@@ -38,7 +38,7 @@ type Change struct {
 	UserID   int64   // the user was changed or deleted, or has a new epoch
 	ClientID string  // the client was changed or deleted, or has a new epoch
 	Keys     Purpose // the keys were rotated
-	Claims   bool    // claims, or attributes of people, were changed
+	Claims   bool    // claims, or attributes of people, were changed, or a resource was deleted
 }
 
 // Epochs are those of a token's client and user when it was issued. A token is refused when one of

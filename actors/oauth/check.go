@@ -24,6 +24,8 @@ func CheckGrant(c *Client, r *TokenRequest) *Error {
 	case r.Grant == DeviceCodeGrant && r.DeviceCode == "":
 		return invalidRequest("The parameter device_code is missing.",
 			"Send the device_code of the device authorization response.")
+	case r.Grant == TokenExchangeGrant:
+		return r.checkExchange()
 	}
 	return nil
 }

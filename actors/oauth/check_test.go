@@ -38,6 +38,7 @@ func TestCheckGrant(t *testing.T) {
 		{confidential, oauth.TokenRequest{Grant: oauth.AuthorizationCodeGrant, RedirectURI: "u"}, oauth.InvalidRequest},
 		{confidential, oauth.TokenRequest{Grant: oauth.AuthorizationCodeGrant, Code: "c"}, oauth.InvalidRequest},
 		{confidential, oauth.TokenRequest{Grant: oauth.RefreshTokenGrant}, oauth.InvalidRequest},
+		{confidential, oauth.TokenRequest{Grant: oauth.TokenExchangeGrant}, oauth.UnauthorizedClient},
 	} {
 		if got := codeOf(oauth.CheckGrant(&row.client, &row.request)); got != row.want {
 			t.Errorf("%s, %+v: got %q, want %q", row.client.Name, row.request, got, row.want)

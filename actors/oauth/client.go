@@ -11,7 +11,8 @@ import (
 type GrantTypes uint8
 
 // AllGrants is the set of all grant types.
-const AllGrants = AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant | DeviceCodeGrant
+const AllGrants = AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant | DeviceCodeGrant |
+	TokenExchangeGrant
 
 // The grant types of the token endpoint.
 const (
@@ -19,6 +20,7 @@ const (
 	RefreshTokenGrant                             // "refresh_token"
 	ClientCredentialsGrant                        // "client_credentials"
 	DeviceCodeGrant                               // "urn:ietf:params:oauth:grant-type:device_code" (RFC 8628)
+	TokenExchangeGrant                            // "urn:ietf:params:oauth:grant-type:token-exchange" (RFC 8693)
 )
 
 // grantNames holds the grant types in the order of all lists.
@@ -30,6 +32,7 @@ var grantNames = []struct {
 	{RefreshTokenGrant, "refresh_token"},
 	{ClientCredentialsGrant, "client_credentials"},
 	{DeviceCodeGrant, "urn:ietf:params:oauth:grant-type:device_code"},
+	{TokenExchangeGrant, "urn:ietf:params:oauth:grant-type:token-exchange"},
 }
 
 // ParseGrantType returns the grant type with that name.
@@ -114,6 +117,11 @@ type ClientOptions struct {
 	Federated Federated `json:"federated,omitzero"`
 	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
 	Resources []string `json:"resources,omitempty"`
+	// Serves are the URIs of the resources that the client is: it may exchange tokens for them, which
+	// came to it, as Exchange says (RFC 8693).
+	Serves []string `json:"serves,omitempty"`
+	// Exchange has at most one rule from one resource to another.
+	Exchange []ExchangeRule `json:"exchange,omitempty"`
 	// RequireGroups are the groups of which people must be in one to use the client; empty = all may.
 	RequireGroups []string `json:"require_groups,omitempty"`
 	// Set is the set of objects kept as files that the client belongs to; "" = none.
@@ -152,6 +160,7 @@ func (o *ClientOptions) Clone() ClientOptions {
 	copied := *o
 	copied.PostLogoutRedirectURIs = slices.Clone(o.PostLogoutRedirectURIs)
 	copied.Resources = slices.Clone(o.Resources)
+	copied.Serves, copied.Exchange = slices.Clone(o.Serves), slices.Clone(o.Exchange)
 	copied.RequireGroups = slices.Clone(o.RequireGroups)
 	return copied
 }

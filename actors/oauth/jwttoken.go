@@ -25,6 +25,7 @@ type JWTAccessToken struct {
 	AuthTime int64    `json:"auth_time,omitempty"`
 	ACR      string   `json:"acr,omitempty"`
 	AMR      []string `json:"amr,omitempty"`
+	Actor    *Actor   `json:"act,omitempty"` // nil = the token was not exchanged (RFC 8693 section 4.1)
 	// Sealed carries what only this service needs, such as epochs and family. It opens nothing by
 	// itself.
 	Sealed string `json:"gatehouse"`

@@ -36,7 +36,7 @@ func (c *Client) CheckRegistration() error {
 	}
 	for _, check := range []func(*Client) *RegistrationError{
 		(*Client).checkKind, (*Client).checkURI, (*Client).checkRedirectURIs, (*Client).checkGrants,
-		(*Client).checkScopes, (*Client).checkQuota, (*Client).checkOptions,
+		(*Client).checkScopes, (*Client).checkQuota, (*Client).checkOptions, (*Client).checkExchange,
 	} {
 		if err := check(c); err != nil {
 			return err

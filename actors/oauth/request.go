@@ -42,6 +42,15 @@ type TokenRequest struct {
 	DeviceCode   string
 	Scope        string   // as sent; "" = none
 	Resources    []string // as sent (RFC 8707 section 2.2)
+	TokenExchange
+}
+
+// TokenExchange are the parameters of a token exchange (RFC 8693 section 2.1), as sent.
+type TokenExchange struct {
+	SubjectToken, SubjectTokenType string
+	RequestedTokenType             string   // "" = none
+	Audiences                      []string // also among the Resources of the request
+	HasActorToken                  bool     // or a type of one
 }
 
 // TokenResponse is a successful response of the token endpoint (interface document, section 2.1).
@@ -55,6 +64,8 @@ type TokenResponse struct {
 	// ResourceScopes are the names of granted scopes of resources, which the response names with
 	// Scopes.
 	ResourceScopes []string
+	// IssuedTokenType is the type of AccessToken (RFC 8693 section 2.2.1); "" = it is not named.
+	IssuedTokenType string
 }
 
 // Introspection is the state of a token for a protected resource (RFC 7662 section 2.2). The zero
@@ -74,5 +85,9 @@ type Introspection struct {
 	Targets        Targets
 	Audience       []string // URIs of Targets; none = this service
 	ResourceScopes []string // names of the scopes of Targets
-	Claims         []byte   // members about the user as JSON, a comma before each
+	// Subject is the token that it was exchanged for, and Actors are the ids of the clients that use
+	// it, the current one first; nil = it was not exchanged (RFC 8693 section 4.1).
+	Subject *SubjectToken
+	Actors  []string
+	Claims  []byte // members about the user as JSON, a comma before each
 }

@@ -8,8 +8,11 @@ import (
 // AppendJSON appends the body of the response (RFC 6749 section 5.1, OpenID Connect Core section
 // 3.1.3.3). A token needs no escape.
 func (r *TokenResponse) AppendJSON(dst []byte) []byte {
-	dst = append(append(dst, `{"access_token":"`...), r.AccessToken...)
-	dst = append(dst, `","token_type":"Bearer","expires_in":`...)
+	dst = append(append(append(dst, `{"access_token":"`...), r.AccessToken...), '"')
+	if r.IssuedTokenType != "" {
+		dst = appendString(dst, `,"issued_token_type":`, r.IssuedTokenType)
+	}
+	dst = append(dst, `,"token_type":"Bearer","expires_in":`...)
 	dst = strconv.AppendInt(dst, int64(r.ExpiresIn/time.Second), 10)
 	if r.RefreshToken != "" {
 		dst = append(append(append(dst, `,"refresh_token":"`...), r.RefreshToken...), '"')
@@ -43,6 +46,9 @@ func (i *Introspection) AppendJSON(dst []byte) []byte {
 	if i.UserID != 0 {
 		dst = append(dst, `,"sub":"`...)
 		dst = append(strconv.AppendInt(dst, i.UserID, 10), '"')
+	}
+	if len(i.Actors) > 0 {
+		dst = append(append(dst, `,"act":`...), encode(NewActor(i.Actors))...)
 	}
 	if i.AuthTime != 0 {
 		dst = strconv.AppendInt(append(dst, `,"auth_time":`...), i.AuthTime, 10)

@@ -39,6 +39,8 @@ type Store interface {
 	// clients while there are fewer: ctx limits the time, and those that were found until its deadline
 	// come with context.DeadlineExceeded.
 	FindClients(ctx context.Context, text string, limit int) ([]*Client, error)
+	// Exchangers returns all clients with rules for token exchange, sorted by ID.
+	Exchangers(ctx context.Context) ([]*Client, error)
 	// CreateClient inserts c with its ID and sets its Version and Epoch, which is above that of a
 	// former client with the ID. It returns ErrClientIDTaken if there is one.
 	CreateClient(ctx context.Context, c *Client) error

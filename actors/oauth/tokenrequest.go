@@ -20,6 +20,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 		f.value("code_verifier")
 	refreshToken, scope := f.value("refresh_token"), f.value("scope")
 	deviceCode, resources := f.value("device_code"), f.values("resource")
+	subject := f.exchange(grantType)
 	f.rest()
 	if f.err != nil {
 		return nil, f.err
@@ -33,6 +34,10 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 		return nil, err
 	}
 	r := &TokenRequest{Credentials: c, Grant: grant, Scope: scope, Resources: resources}
+	r.TokenExchange = subject
+	if grant == TokenExchangeGrant {
+		r.Resources = append(resources, subject.Audiences...)
+	}
 	switch grant {
 	case AuthorizationCodeGrant:
 		r.Code, r.RedirectURI, r.CodeVerifier = code, redirectURI, verifier
@@ -42,6 +47,18 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 		r.DeviceCode = deviceCode
 	}
 	return r, nil
+}
+
+// exchange reads the parameters of a token exchange, if it is one (RFC 8693 section 2.1).
+func (f *form) exchange(grantType string) (x TokenExchange) {
+	if grant, _ := ParseGrantType(grantType); grant != TokenExchangeGrant {
+		return x
+	}
+	return TokenExchange{
+		SubjectToken: f.value("subject_token"), SubjectTokenType: f.value("subject_token_type"),
+		RequestedTokenType: f.value("requested_token_type"), Audiences: f.values("audience"),
+		HasActorToken: f.value("actor_token")+f.value("actor_token_type") != "",
+	}
 }
 
 // ParseCredentials parses the form and Authorization header of a revocation or introspection

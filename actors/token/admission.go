@@ -166,7 +166,7 @@ func (s *Service) check(
 		return t, TokenInvalid
 	case now.Unix() >= t.Expires:
 		return t, TokenExpired
-	case s.ended.has(&t.ID, &t.FamilyID):
+	case s.ended.has(&t.ID, &t.FamilyID) || s.ended.haveEnded(t.Subject):
 		return t, TokenInvalid
 	}
 	return t, Admitted
@@ -215,12 +215,16 @@ func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ 
 				return x, s.failedRead("read user of access token", err)
 			}
 		}
+		if x.origin, err = s.origin(ctx, t.Subject); err != nil {
+			return x, s.failedRead("read clients that led to an access token", err)
+		}
 		switch ahead := x.isAhead(client, u); {
 		case ahead && !again: // another process was faster: it has issued the token after a change
 			x.client.record.outdate()
 			if x.user != nil {
 				x.user.outdate()
 			}
+			x.origin.outdate()
 			continue
 		case ahead || !x.isLive(client, u):
 			return x, TokenInvalid
@@ -241,5 +245,6 @@ func (s *Service) failedRead(step string, err error) Verdict {
 
 // hasEnded reports whether a token has ended, or the key that sealed it.
 func (s *Service) hasEnded(id *oauth.TokenID, x *session) bool {
-	return s.ended.has(id, &x.family) || s.keys.find(x.key) == nil
+	return s.ended.has(id, &x.family) || x.origin != nil && s.ended.haveEnded(x.origin.SubjectToken) ||
+		s.keys.find(x.key) == nil
 }

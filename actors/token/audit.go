@@ -125,6 +125,8 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"jwks_uri", o.JWKSURI},
 		{"federated", o.Federated},
 		{"resources", list(o.Resources)},
+		{"serves", list(o.Serves)},
+		{"exchange", append([]oauth.ExchangeRule{}, o.Exchange...)},
 		{"require_groups", list(o.RequireGroups)},
 		{"verified", o.Verified},
 		{"set", o.Set},

@@ -137,6 +137,12 @@ type (
 		token *oauth.RefreshToken // nil = unknown
 		op    oauth.Rotate
 	}
+	// exchange asks for an access token for a subject token, which is valid.
+	exchange struct {
+		tokenAsk
+		subject oauth.AccessToken
+		decided oauth.ExchangeResult // by the actor
+	}
 	// codeIssuance asks to save a new authorization code.
 	codeIssuance struct {
 		clientAsk
@@ -182,6 +188,8 @@ func (a *clientActor) Handle(message any) {
 		a.redeem(m)
 	case *rotation:
 		a.rotate(m)
+	case *exchange:
+		a.exchange(m)
 	case *codeIssuance:
 		a.saveCode(m)
 	case *revocation:

@@ -174,6 +174,7 @@ func (s *Service) readAll(ctx context.Context) error {
 	if err := s.readClaims(ctx); err != nil {
 		return err
 	}
+	s.resources.changes.Add(1)
 	s.clients.changeAll()
 	s.users.changeAll()
 	s.followed.number = last
@@ -193,6 +194,7 @@ func (s *Service) apply(ctx context.Context, c *oauth.Change) error {
 	case c.Keys != "":
 		return s.readKeys(ctx)
 	case c.Claims:
+		s.resources.changes.Add(1)
 		return s.readClaims(ctx)
 	}
 	return nil

@@ -97,7 +97,7 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 			if !ok { // its key was just dropped
 				return oauth.Introspection{}, nil
 			}
-			about.Targets = t.Targets()
+			about.Targets, about.Subject, about.Actors = t.Targets(), t.Subject, t.Actors()
 		}
 		return about, s.describeUser(&about, x)
 	case TryLater:

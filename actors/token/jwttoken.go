@@ -25,6 +25,9 @@ func (s *Service) accessClaims(m *tokenAsk) oauth.JWTAccessToken {
 	if t.UserID != 0 {
 		claims.Subject = strconv.FormatInt(t.UserID, 10)
 	}
+	if t.Subject != nil {
+		claims.Actor, claims.ACR = oauth.NewActor(t.Actors()), t.ACR()
+	}
 	if targets := t.Targets(); len(targets) > 0 && m.resources != nil {
 		uris := m.resources.Audience(targets, t.Scopes)
 		claims.Audience = uris
@@ -71,6 +74,9 @@ func (s *Service) fitsJWT(m *tokenAsk) bool {
 	}
 	claims := s.accessClaims(m)
 	claims.Sealed = strings.Repeat("x", oauth.MaxAccessToken)
+	if m.access.Subject != nil {
+		claims.Sealed = strings.Repeat("x", oauth.MaxExchangedToken)
+	}
 	if m.attached.shared != nil && !fits(s.sharedClaims(m, claims)) {
 		m.attached.shared = nil
 	}
@@ -103,7 +109,11 @@ func (a *tokenActor) know(token string) *tokenActor {
 // isJWT reports whether token is the JWT that the actor knows.
 func (a *tokenActor) isJWT(token string) bool {
 	known := a.jwt.Load()
-	return known != nil && subtle.ConstantTimeCompare(
-		unsafe.Slice(unsafe.StringData(token), len(token)),
-		unsafe.Slice(unsafe.StringData(*known), len(*known))) == 1
+	return known != nil && isSame(token, *known)
+}
+
+// isSame reports whether two tokens are the same, in a time that depends on their lengths only.
+func isSame(a, b string) bool {
+	return subtle.ConstantTimeCompare(unsafe.Slice(unsafe.StringData(a), len(a)),
+		unsafe.Slice(unsafe.StringData(b), len(b))) == 1
 }

@@ -75,7 +75,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
 	for _, grant := range []oauth.GrantTypes{
 		oauth.AuthorizationCodeGrant, oauth.RefreshTokenGrant, oauth.ClientCredentialsGrant,
-		oauth.DeviceCodeGrant,
+		oauth.DeviceCodeGrant, oauth.TokenExchangeGrant,
 	} {
 		m.issued[grant] = m.tokenRequests.WithLabelValues(grant.String(), "ok")
 	}

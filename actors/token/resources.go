@@ -160,18 +160,19 @@ func recorded(r *oauth.Resource) audit.Data {
 	return data
 }
 
-// DeleteResource deletes a resource, or returns oauth.ErrNotFound. Its tokens end with it: at once
-// in this process, and within a second in others.
+// DeleteResource deletes a resource, or returns oauth.ErrNotFound. Its tokens end with it on all
+// nodes before it returns.
 func (s *Service) DeleteResource(ctx context.Context, r oauth.Resource) error {
 	if r.Declared {
 		return oauth.ErrDeclared
 	}
-	defer s.resources.changes.Add(1)
 	ctx = ofResource(ctx, &r, nil)
-	if err := s.config.Tokens.DeleteResource(ctx, r.Number); err != nil {
+	err := s.config.Tokens.DeleteResource(ctx, r.Number)
+	s.resources.changes.Add(1)
+	if err != nil {
 		return fmt.Errorf("delete resource: %w", err)
 	}
-	return nil
+	return s.confirm()
 }
 
 // Declare makes clients and resources what the server's own files say, at once in this process, and
@@ -266,7 +267,7 @@ func (m *tokenAsk) hasFewerScopes() bool {
 }
 
 // describeTargets adds what the resources of a token are to what introspection says of it. The
-// token is inactive when all of them were deleted.
+// token is inactive when all of them were deleted, or one at which an exchange began.
 func (s *Service) describeTargets(about *oauth.Introspection) error {
 	if !about.Active || len(about.Targets) == 0 {
 		return nil
@@ -278,7 +279,7 @@ func (s *Service) describeTargets(about *oauth.Introspection) error {
 		return err
 	}
 	about.Targets = known.Known(about.Targets)
-	if len(about.Targets) == 0 {
+	if len(about.Targets) == 0 || !known.HaveBegun(about.Subject) {
 		*about = oauth.Introspection{}
 		return nil
 	}

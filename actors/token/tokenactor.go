@@ -40,6 +40,7 @@ type session struct {
 	auth    uint32      // Unix seconds of the user's sign-in; 0 = not known
 	epochs  oauth.Epochs
 	family  uuid.UUID // uuid.Nil = none
+	origin  *origin   // what the token was exchanged for; nil = it was not
 	lasts   uint32    // seconds from the issue to expires
 	key     uint16    // number of the key that sealed it
 	packed  packedScopes
@@ -95,6 +96,9 @@ type tokenActor struct {
 func (a *tokenActor) is(token string) bool {
 	if len(token) != len(a.text) {
 		return a.isJWT(token)
+	}
+	if len(token) > oauth.MaxAccessToken { // it was exchanged
+		return isSame(token, a.text)
 	}
 	var given, difference [oauth.MaxAccessToken + 1]byte
 	n := copy(given[:], token)
@@ -188,13 +192,16 @@ func (a *tokenActor) admit(m *admission) {
 
 // isAhead reports whether a token was issued after a change that client or user do not show.
 func (x *session) isAhead(client *oauth.Client, u *user) bool {
-	return x.epochs.Client > client.Epoch || u != nil && x.epochs.User > u.epoch
+	return x.epochs.Client > client.Epoch || u != nil && x.epochs.User > u.epoch ||
+		x.origin.isAhead()
 }
 
-// isLive reports whether neither client nor user has ended a token.
+// isLive reports whether neither client nor user has ended a token. One that was exchanged is live
+// only while its user may use all clients that it came through.
 func (x *session) isLive(client *oauth.Client, u *user) bool {
 	return !client.Disabled && x.epochs.Client >= client.Epoch &&
-		(u == nil || !u.disabled && x.epochs.User >= u.epoch)
+		(u == nil || !u.disabled && x.epochs.User >= u.epoch) &&
+		(x.origin == nil || u != nil && u.mayUse(client) && x.origin.isLive(u))
 }
 
 // isFor reports whether a token is for an endpoint. Introspection describes all tokens (RFC 8707

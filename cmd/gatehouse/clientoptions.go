@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // clientOptions are the flags of client create and client update that few clients need. A flag that
@@ -24,6 +25,8 @@ type clientOptions struct {
 	FederatedAudience     *string  `name:"federated-audience" group:"options" placeholder:"AUDIENCE" help:"Their only aud (default: the public address of gatehouse)."`
 	FederatedJWKS         *string  `name:"federated-jwks" group:"options" placeholder:"FILE" help:"Keys of the issuer, as a JSON Web Key Set (default: those that its metadata name, at a public address)."`
 	Resource              []string `name:"resource" group:"options" sep:"none" placeholder:"URI" help:"Resource that it may ask for, needed for client_credentials. May be repeated; replaces all registered ones (default: all)."`
+	Serves                []string `name:"serves" group:"options" sep:"none" placeholder:"URI" help:"Resource that it is: it may exchange access tokens for it that came to it, as --exchange says. May be repeated; replaces all registered ones."`
+	Exchange              []string `name:"exchange" group:"options" sep:"none" placeholder:"RULE" help:"Lets it exchange access tokens for a resource for such for another: \"FROM TO SCOPE...\", two URIs and the scopes that it may have there. Needs the grant urn:ietf:params:oauth:grant-type:token-exchange. May be repeated; replaces all rules."`
 	RequireGroup          []string `name:"require-group" group:"options" sep:"none" placeholder:"GROUP" help:"Let only members of this group use it, or of one of several. May be repeated; replaces all registered ones (default: everybody may)."`
 }
 
@@ -45,11 +48,34 @@ func (o *clientOptions) set(body map[string]any) error {
 	}
 	setWords(body, "post_logout_redirect_uris", o.PostLogoutRedirectURI)
 	setWords(body, "resources", o.Resource)
+	setWords(body, "serves", o.Serves)
 	setWords(body, "require_groups", o.RequireGroup)
+	if err := setRules(body, o.Exchange); err != nil {
+		return err
+	}
 	if err := o.setFederated(body); err != nil {
 		return err
 	}
 	return setKeys(body, "jwks", "jwks", o.JWKS)
+}
+
+// setRules sets what the client may exchange, if a flag was given. An empty text is no rule.
+func setRules(body map[string]any, texts []string) error {
+	if len(texts) == 0 {
+		return nil
+	}
+	rules := []any{}
+	for _, text := range texts {
+		switch words := strings.Fields(text); len(words) {
+		case 0:
+		case 1:
+			return usagef("--exchange %q: give two URIs and the scopes, separated by spaces", text)
+		default:
+			rules = append(rules, map[string]any{"from": words[0], "to": words[1], "scopes": words[2:]})
+		}
+	}
+	body["exchange"] = rules
+	return nil
 }
 
 // setFederated sets whose JWTs authenticate the client. The flags are given together.

@@ -75,6 +75,13 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 	if !reflect.DeepEqual(bare, want) {
 		t.Errorf("got %+v, want %+v", bare, want)
 	}
+	exchanger := runOnce(t, nil, "client", "create", demo, "--name=Tasks", "--scope=",
+		"--grant=urn:ietf:params:oauth:grant-type:token-exchange", "--serves=https://a.example",
+		"--exchange=https://a.example https://b.example read write", "--exchange=https://a.example https://c.example").stdout
+	if !regexp.MustCompile(`(?m)^exchange +https://b.example read, write https://a.example, https://c.example - https://a.example$`).
+		MatchString(exchanger) || !regexp.MustCompile(`(?m)^serves +https://a.example$`).MatchString(exchanger) {
+		t.Errorf("got\n%s\nwant the rules", exchanger)
+	}
 	federated := runOnce(t, nil, "client", "create", demo, "--name=Deploy", "--grant=client_credentials",
 		"--scope=", "--federated-issuer=https://ci.example", "--federated-subject=repo:a/b",
 		"--federated-jwks="+keys).stdout
@@ -92,6 +99,8 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 		{"--access-token-format=xml", exitFailed, "access_token_format"},
 		{"--backchannel-logout-uri=http://wiki.example/", exitFailed, "backchannel_logout_uri"},
 		{"--federated-subject=x", exitUsage, "--federated-issuer"},
+		{"--exchange=https://a.example", exitUsage, "--exchange"},
+		{"--exchange=https://a.example https://b.example", exitFailed, "token-exchange"},
 		{"--federated-issuer=http://ci.example", exitFailed, "federated"},
 		{"--jwks=/no/such/file", exitFailed, "/no/such/file"},
 		{"--jwks=" + write(t, "broken.json", "{"), exitUsage, "--jwks"},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gatehouse/contracts/coverage"
@@ -78,8 +79,11 @@ func brokenBy(t *testing.T, method, target string, request said, responses map[s
 	return broken
 }
 
-// TestRelations sends a response that keeps each relation, and one that breaks it.
-func TestRelations(t *testing.T) {
+// TestRelations sends a response that keeps each relation, and one that breaks it. No time passes
+// meanwhile: some relations are about seconds.
+func TestRelations(t *testing.T) { synctest.Test(t, testRelations) }
+
+func testRelations(t *testing.T) {
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 	signed := url.Values{"client_id": {"c"}, "client_secret": {"s"}, "token": {"gtat_1"},
 		"grant_type": {"refresh_token"}, "refresh_token": {"gtrt_0"}}.Encode()
@@ -141,6 +145,18 @@ func TestRelations(t *testing.T) {
 			said{200, nil, `<form action="https://a.example/"><input name="code" value="c"><input name="iss" value="i"></form>`},
 			said{200, nil, `<form action="https://b.example/"><input name="code" value="c"><input name="iss" value="i"></form>`},
 			nil, nil},
+		{"records of operators are of their time", "GET", "/admin/v1/users", said{},
+			said{200, nil, `{"users":[{"created_at":"2026-05-03T12:00:00Z","updated_at":"2026-05-03T12:00:00Z"}]}`},
+			said{200, nil, `{"users":[{"created_at":"2026-05-03T12:00:00Z","updated_at":"2026-05-03T11:00:00Z"}]}`}, nil, nil},
+		{"records of operators are of their time", "GET", "/admin/v1/audit", said{},
+			said{200, nil, `{"events":[]}`}, said{200, nil, `{"events":[{"time":"2999-05-03T12:00:00.000Z"}]}`}, nil, nil},
+		{"records of operators are those of the path", "GET", "/admin/v1/users/7", said{},
+			said{200, nil, `{"id":7}`}, said{200, nil, `{"id":8}`}, nil, nil},
+		{"records of operators are those of the path", "POST", "/admin/v1/groups", said{},
+			said{201, []string{"Location", "/admin/v1/groups/a"}, `{"name":"a"}`},
+			said{201, []string{"Location", "/admin/v1/groups/b"}, `{"name":"a"}`}, nil, nil},
+		{"operators' responses are for no web page", "GET", "/admin/v1/groups", said{}, said{200, nil, `{"groups":[]}`},
+			said{200, []string{"Access-Control-Allow-Origin", "*"}, `{"groups":[]}`}, nil, nil},
 		{"Content-Length is the length of the body", "HEAD", "/x", said{},
 			said{200, []string{"Content-Length", "2"}, "{}"},
 			said{200, []string{"Content-Length", "0"}, "{}"}, nil, nil},

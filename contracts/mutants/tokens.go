@@ -77,6 +77,13 @@ func tokenMisbehaviour() []Mutant {
 		spoiled(token, 200, "refresh tokens are rejected",
 			when(has("refresh_token"), instead(400, refused))),
 		spoiled(token, 200, "devices get nothing", when(has("device_code"), instead(400, refused))),
+		spoiled(token, 200, "no token is exchanged", when(has("subject_token"), instead(400, refused))),
+		spoiled(token, 400, "any token is exchanged", when(func(a *response) bool {
+			return a.form.Has("subject_token") && coded("invalid_request")(a)
+		}, instead(200, issued))).of("invalid_request"),
+		spoiled(introspect, 200, "the actor is another client", when(func(a *response) bool {
+			return strings.Contains(string(a.body), `"act"`)
+		}, set("act", map[string]any{"sub": "other", "act": map[string]any{"sub": "other"}}))),
 		spoiled(token, 200, "public clients need a secret", when(func(a *response) bool {
 			return !a.form.Has("client_secret") && a.request.Header.Get("Authorization") == ""
 		}, instead(401, map[string]any{"error": "invalid_client"}))),

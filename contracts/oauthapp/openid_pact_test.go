@@ -84,7 +84,7 @@ func discovery(t *testing.T, p *pacttest.Pact) {
 		"response_types_supported": []string{"code"},
 		"response_modes_supported": pacttest.Having("query", "form_post"),
 		"grant_types_supported": pacttest.Having("authorization_code", "refresh_token",
-			"client_credentials", deviceGrant),
+			"client_credentials", deviceGrant, exchangeGrant),
 		"code_challenge_methods_supported": []string{"S256"},
 		"prompt_values_supported":          pacttest.Having("none", "login", "consent", "select_account"),
 		"token_endpoint_auth_methods_supported": pacttest.Having("client_secret_basic",

@@ -67,6 +67,7 @@ func TestPact(t *testing.T) {
 	logouts(t, p)
 	devices(t, p)
 	resources(t, p)
+	tokenExchanges(t, p)
 	assertions(t, p)
 	clientOptions(t, p)
 	registrations(t, p)

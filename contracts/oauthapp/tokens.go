@@ -14,6 +14,7 @@ type Tokens struct {
 	RefreshToken string        // "" = none was issued
 	Scope        string        // granted scope, "" = as requested
 	IDToken      string        // a signed JWT; "" = none was issued
+	Type         string        // of the access token, after an exchange
 }
 
 // Exchange redeems the code that Callback returned. verifier is that of the authorization request,
@@ -46,6 +47,36 @@ func (a *App) ClientCredentials(ctx context.Context, scope string) (*Tokens, err
 	return a.tokens(ctx, form)
 }
 
+// TokenExchange returns an access token for the resource server, in place of one for another that
+// came to the app (RFC 8693). scope requests a part of what the app may have there, "" = all of it.
+func (a *App) TokenExchange(ctx context.Context, token, scope string) (*Tokens, error) {
+	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"subject_token": {token}, "subject_token_type": {accessTokenType}}
+	if scope != "" {
+		form.Set("scope", scope)
+	}
+	return a.exchanged(ctx, form)
+}
+
+// TokenExchangeFor is TokenExchange for an app that names the resource server as audience, and the
+// type of token that it wants.
+func (a *App) TokenExchangeFor(ctx context.Context, token, audience string) (*Tokens, error) {
+	return a.exchanged(ctx, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"subject_token": {token}, "subject_token_type": {accessTokenType}, "audience": {audience},
+		"requested_token_type": {accessTokenType}})
+}
+
+func (a *App) exchanged(ctx context.Context, form url.Values) (*Tokens, error) {
+	got, err := a.tokens(ctx, form)
+	if err == nil && got.Type != accessTokenType {
+		return nil, errors.New("got another type of token than an access token")
+	}
+	return got, err
+}
+
+// accessTokenType is the type of access tokens (RFC 8693 section 3).
+const accessTokenType = "urn:ietf:params:oauth:token-type:access_token"
+
 func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 	if a.Resource != "" {
 		form.Set("resource", a.Resource)
@@ -61,6 +92,7 @@ func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 		RefreshToken string `json:"refresh_token"`
 		Scope        string `json:"scope"`
 		IDToken      string `json:"id_token"`
+		Type         string `json:"issued_token_type"`
 	}
 	if err := response.decode(&body); err != nil {
 		return nil, err
@@ -69,7 +101,7 @@ func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 		return nil, errors.New("got a token response without a bearer token")
 	}
 	return &Tokens{body.AccessToken, time.Duration(body.ExpiresIn) * time.Second, body.RefreshToken,
-		body.Scope, body.IDToken}, nil
+		body.Scope, body.IDToken, body.Type}, nil
 }
 
 // Revoke revokes an access token, or a refresh token with its whole token family (RFC 7009). An
@@ -97,6 +129,13 @@ type Introspection struct {
 	// Audience has the resource servers that the token is for; nil = the service itself.
 	Audience []string `json:"aud"`
 	Groups   []string `json:"groups"` // of the user
+	Actor    *Actor   `json:"act"`    // that uses the token in the name of the user; nil = it was not exchanged
+}
+
+// Actor is a client that uses an exchanged token (RFC 8693 section 4.1).
+type Actor struct {
+	ClientID string `json:"sub"`
+	Before   *Actor `json:"act"` // that used the token which was exchanged; nil = none
 }
 
 // Introspect returns the description of a token. hint is "access_token", "refresh_token" or "".

@@ -21,6 +21,8 @@ type optionRecord struct {
 	JWKSURI                string          `json:"jwks_uri,omitempty"`
 	Federated              federatedRecord `json:"federated,omitzero"`
 	Resources              []string        `json:"resources,omitempty"`
+	Serves                 []string        `json:"serves,omitempty"`
+	Exchange               []ruleRecord    `json:"exchange,omitempty"`
 	RequireGroups          []string        `json:"require_groups,omitempty"`
 	SelfRegistered         bool            `json:"self_registered,omitempty"`
 	Verified               bool            `json:"verified,omitempty"`
@@ -33,6 +35,13 @@ type federatedRecord struct {
 	Subject  string          `json:"subject"`
 	Audience string          `json:"audience,omitempty"`
 	JWKS     json.RawMessage `json:"jwks,omitempty"`
+}
+
+// ruleRecord lets a client exchange tokens for one resource for tokens for another.
+type ruleRecord struct {
+	From   string   `json:"from"`
+	To     string   `json:"to"`
+	Scopes []string `json:"scopes"`
 }
 
 // IsZero reports whether there are none.
@@ -59,6 +68,10 @@ func newOptionRecord(o *oauth.ClientOptions) optionRecord {
 	if o.JWTAccessTokens {
 		r.AccessTokenFormat = formatJWT
 	}
+	r.Serves = o.Serves
+	for _, rule := range o.Exchange {
+		r.Exchange = append(r.Exchange, ruleRecord{rule.From, rule.To, append([]string{}, rule.Scopes...)})
+	}
 	return r
 }
 
@@ -73,6 +86,8 @@ func options(o *object, to *oauth.ClientOptions) {
 	o.flag("require_second_factor", &to.RequireSecondFactor)
 	o.clearable("jwks_uri", &to.JWKSURI)
 	o.texts("resources", &to.Resources)
+	o.texts("serves", &to.Serves)
+	o.rules("exchange", &to.Exchange)
 	o.texts("require_groups", &to.RequireGroups)
 	o.keys("jwks", &to.JWKS)
 	o.federated("federated", &to.Federated)
@@ -107,6 +122,33 @@ func (o *object) federated(name string, to *oauth.Federated) {
 	if *to = f; !to.IsSet() {
 		o.refuse(name, "must have issuer and subject")
 	}
+}
+
+// rules sets *to to a member that is a list of objects.
+func (o *object) rules(name string, to *[]oauth.ExchangeRule) {
+	var list []json.RawMessage
+	if !o.member(name, "must be a list of objects with from, to and scopes", &list) {
+		return
+	}
+	var rules []oauth.ExchangeRule
+	for _, text := range list {
+		var rule oauth.ExchangeRule
+		inner := newObject()
+		if !inner.parse(text) {
+			o.refuse(name, "must be a list of objects with from, to and scopes")
+			return
+		}
+		inner.text("from", &rule.From)
+		inner.text("to", &rule.To)
+		if inner.texts("scopes", &rule.Scopes); len(rule.Scopes) == 0 {
+			rule.Scopes = nil // as a Store returns it
+		}
+		if err := inner.end(); err != nil {
+			o.refuse(name, err.Error())
+		}
+		rules = append(rules, rule)
+	}
+	*to = rules
 }
 
 // keys sets *to to the text of a member that is an object, or to "" when it is null.

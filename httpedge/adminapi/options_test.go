@@ -17,7 +17,7 @@ import (
 // optionMembers are the members of a client that are shown only when they are set.
 var optionMembers = []string{"id_token_alg", "claims_in_id_token", "post_logout_redirect_uris",
 	"backchannel_logout_uri", "first_party", "require_pkce", "access_token_format", "jwks", "jwks_uri",
-	"federated", "resources",
+	"federated", "resources", "serves", "exchange",
 	"self_registered", "metadata_url"}
 
 func publicKeys(t *testing.T) string {
@@ -79,8 +79,20 @@ func TestAdminAPIClientOptions(t *testing.T) {
 		got["subject"] != "repo:a/b" || got["audience"] != nil || got["jwks"] == nil {
 		t.Errorf("got %v, want what was sent", got)
 	}
+	changed = o.Do(200, http.MethodPatch, path, `{"grants":["authorization_code","urn:ietf:params:oauth:grant-type:token-exchange"],
+"serves":["https://a.example/"],"exchange":[{"from":"https://a.example","to":"https://b.example","scopes":["read"]},
+{"from":"https://b.example","to":"https://a.example"}]}`).Object(t)
+	if got, err := json.Marshal(changed["exchange"]); err != nil || string(got) != `[{"from":"https://a.example","scopes":["read"],`+
+		`"to":"https://b.example"},{"from":"https://b.example","scopes":[],"to":"https://a.example"}]` {
+		t.Errorf("got the rules %s, %v, want what was sent", got, err)
+	}
+	for _, rules := range []string{`{}`, `[1]`, `[{"from":1}]`, `[{"from":"https://a.example","to":"https://b.example","by":"x"}]`,
+		`[{"from":"https://a.example"}]`, `[{"from":"https://a.example","to":"https://b.example","scopes":[1]}]`} {
+		o.Do(400, http.MethodPatch, path, `{"exchange":`+rules+`}`).Refused(t, "invalid_request", "exchange")
+	}
 	none := `{"federated":null,"id_token_alg":null,"claims_in_id_token":false,"post_logout_redirect_uris":[],
-"backchannel_logout_uri":null,"first_party":false,"require_pkce":false,"access_token_format":"opaque","jwks":null,"resources":[]}`
+"backchannel_logout_uri":null,"first_party":false,"require_pkce":false,"access_token_format":"opaque","jwks":null,"resources":[],
+"serves":[],"exchange":[],"grants":["authorization_code"]}`
 	bare := o.Do(200, http.MethodPatch, path, none).Object(t)
 	for _, name := range optionMembers {
 		if _, shown := bare[name]; shown {
@@ -91,7 +103,7 @@ func TestAdminAPIClientOptions(t *testing.T) {
 		"id_token_alg": `"none"`, "access_token_format": `"saml"`, "jwks": `[]`,
 		"backchannel_logout_uri": `"http://a.example/"`, "post_logout_redirect_uris": `["x"]`,
 		"federated": `{"issuer":"https://ci.example","subject":"x","pattern":"y"}`,
-		"jwks_uri":  `"http://a.example/"`, "resources": `["urn:x"]`, "scopes": `["calendar"]`,
+		"jwks_uri":  `"http://a.example/"`, "resources": `["urn:x"]`, "serves": `["urn:x"]`, "exchange": `null`, "scopes": `["calendar"]`,
 		"require_pkce": `"yes"`, "first_party": `null`, "self_registered": `true`, "metadata_url": `"https://a.example/"`,
 	} {
 		o.Do(400, http.MethodPatch, path, `{"`+field+`":`+value+`}`).Refused(t, "invalid_request",

@@ -132,7 +132,8 @@ func tagsOfApp(c *oauth.Client) (tags []texts.Text) {
 // isPrivileged reports whether a client has rights that the console does not give: it may change such
 // a client in nothing but that it is disabled.
 func isPrivileged(c *oauth.Client) bool {
-	return c.Operator || c.IntrospectAny || c.Options.FirstParty || c.Options.Federated.IsSet()
+	return c.Operator || c.IntrospectAny || c.Options.FirstParty || c.Options.Federated.IsSet() ||
+		len(c.Options.Exchange) > 0
 }
 
 // whyReadOnly returns why the console does not change the registration of a client; nil = it does.
@@ -212,6 +213,9 @@ func (s *service) factsOfApp(o *operator, c *oauth.Client) (all []pages.Fact) {
 	}
 	if c.Options.Federated.IsSet() {
 		tags = append(tags, texts.Of("console.federated"))
+	}
+	if len(c.Options.Exchange) > 0 {
+		tags = append(tags, texts.Of("console.exchanges"))
 	}
 	all = append(all, pages.Fact{Label: texts.Of("console.kind"), Text: texts.List(tags)},
 		pages.Fact{Label: texts.Of("console.created"), Text: texts.Day(c.Created)})

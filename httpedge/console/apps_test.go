@@ -200,6 +200,10 @@ func TestConsoleGivesNoRights(t *testing.T) {
 		"federated": {func(c *oauth.Client) {
 			c.Secrets, c.Options.Federated = nil, oauth.Federated{Issuer: "https://ci.example", Subject: "x"}
 		}, true},
+		"exchange": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.Exchange = []oauth.ExchangeRule{{From: "https://a.example", To: "https://b.example"}}
+		}, true},
 		"declared": {func(c *oauth.Client) { c.Options.Declared = true }, false},
 	} {
 		c := st.NewClient(t, row.change)

@@ -223,7 +223,7 @@ func discovered(issuer string) map[string]any {
 		"response_types_supported":      []any{"code"},
 		"response_modes_supported":      []any{"query", "form_post"},
 		"grant_types_supported": []any{"authorization_code", "refresh_token", "client_credentials",
-			"urn:ietf:params:oauth:grant-type:device_code"},
+			"urn:ietf:params:oauth:grant-type:device_code", "urn:ietf:params:oauth:grant-type:token-exchange"},
 		"subject_types_supported":               []any{"public"},
 		"id_token_signing_alg_values_supported": algs,
 		"acr_values_supported":                  []any{"1", "2"},

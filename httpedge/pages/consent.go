@@ -140,10 +140,11 @@ type Consent struct {
 	ClientURI   string // page about the client; "" = none. Shown if http or https
 	Account     Account
 	Permissions []Permission
-	Unapproved  bool   // the client cannot see the detailed profile before an operator approves it
-	Destination string // where the browser goes next; with a Scheme, the whole URI
-	Scheme      string // private-use one of Destination, which any program may have taken; "" = none
-	Host        string // that stands behind a client that nobody has checked; "" = a program here
+	Onward      []Permission // what the APIs among Permissions may do elsewhere
+	Unapproved  bool         // the client cannot see the detailed profile before an operator approves it
+	Destination string       // where the browser goes next; with a Scheme, the whole URI
+	Scheme      string       // private-use one of Destination, which any program may have taken; "" = none
+	Host        string       // that stands behind a client that nobody has checked; "" = a program here
 	// Unverified says that nobody has checked the client. With it, ReturnsHere says that
 	// Destination is a program on this computer.
 	Unverified, ReturnsHere bool

@@ -107,12 +107,18 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 		s.RefuseFailure(v, "read clients", err)
 		return
 	}
+	onward, err := s.tokens.Onward(v.Ctx, client, request.Targets)
+	if err != nil {
+		s.RefuseFailure(v, "read clients", err)
+		return
+	}
 	s.Show(v, status, pages.Consent{
 		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
 		Permissions: append(
 			pages.Permissions(pages.Uncovered(request.Scopes, client.DetailApproved),
 				oauth.Scopes(consent.Scopes)),
 			pages.ResourcePermissions(v.Pending.Reaches, granted)...),
+		Onward:      pages.ResourcePermissions(onward, nil),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: request.Destination(), Host: client.HostBeforeConsent(request.RedirectURI),
 		Scheme:     oauth.PrivateScheme(request.RedirectURI),

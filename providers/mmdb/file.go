@@ -21,6 +21,7 @@ type file struct {
 	reader  *maxminddb.Reader
 	layout  *layout
 	shape   *shape
+	memo    *memo // to read records with layout; nil = none
 	damaged sync.Once
 	data    []byte        // what was read; nil if it is mapped
 	hash    func() string // of data
@@ -31,6 +32,9 @@ func newFile(path string, reader *maxminddb.Reader, l *layout) (*file, error) {
 	f := &file{path: path, reader: reader, layout: l}
 	if err := f.sample(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if f.shape.isNested() && l.mapping == nil {
+		f.memo = &memo{}
 	}
 	return f, nil
 }
@@ -111,7 +115,10 @@ func (f *file) decode(at maxminddb.Result, use func(*values)) error {
 // decodeBy is decode with another layout.
 func (f *file) decodeBy(l *layout, at maxminddb.Result, use func(*values)) error {
 	v := l.pool.Get().(*values)
-	v.shape = f.shape
+	v.shape, v.memo = f.shape, nil
+	if l == f.layout {
+		v.memo = f.memo
+	}
 	v.reset()
 	err := at.Decode(v)
 	if err == nil {

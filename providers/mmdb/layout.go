@@ -195,6 +195,7 @@ type node struct {
 	elements []*node          // of an array; nil = not wanted
 	slot     slot
 	isText   bool  // most files have a text here
+	isShared bool  // most files have the same object in many records
 	rank     uint8 // the place among the slot's paths
 	mapped   []int // what a mapping takes from here: indexes in layout.mapped
 }
@@ -269,6 +270,7 @@ func compile(mapping *Mapping, language string) *layout {
 func (l *layout) number(n *node) {
 	n.id = uint16(len(l.nodes))
 	l.nodes = append(l.nodes, n)
+	n.isShared = isShared(n.path)
 	for _, element := range n.elements {
 		if element != nil {
 			l.number(element)

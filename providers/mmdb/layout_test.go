@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -206,6 +207,42 @@ func TestLanguage(t *testing.T) {
 		p := open(t, mmdb.Config{Options: mmdb.Options{Language: language}}, path)
 		if got := single(t, p, "81.2.69.1").Result.Location; got.Country != want || got.City != "Munich" {
 			t.Errorf("%q: got %s, %s, want %s, Munich", language, got.Country, got.City, want)
+		}
+	}
+}
+
+// TestSharedObjects reads records that point to the same objects again and again, in turn and in
+// another language, and expects of each what a file has that was just opened.
+func TestSharedObjects(t *testing.T) {
+	object := func(code, name, local string, number float64) map[string]any {
+		return map[string]any{"iso_code": code, "geoname_id": number,
+			"names": map[string]any{"en": name, "de": local}}
+	}
+	germany, france := object("DE", "Germany", "Deutschland", 1), object("FR", "France", "Frankreich", 2)
+	hesse := object("HE", "Hesse", "Hessen", 3)
+	records := map[string]mmdbtype.Map{}
+	for network, record := range map[string]map[string]any{
+		"81.2.1.0/24": {"country": germany, "registered_country": germany, "subdivisions": []any{hesse}},
+		"81.2.2.0/24": {"country": germany, "registered_country": france, "subdivisions": []any{hesse, germany}},
+		"81.2.3.0/24": {"registered_country": germany, "continent": map[string]any{"code": "EU"}},
+		"81.2.4.0/24": {"country": france, "continent": map[string]any{"code": "EU"}},
+	} {
+		records[network] = mmdbOf(record).(mmdbtype.Map)
+	}
+	path := filepath.Join(t.TempDir(), "some.mmdb")
+	mmdbtest.Write(t, path, "x", records)
+	p := open(t, mmdb.Config{Rendered: 1}, path)
+	for range 4 {
+		for network := range records {
+			addr := strings.TrimSuffix(network, "0/24") + "9"
+			got, want := single(t, p, addr), single(t, open(t, mmdb.Config{}, path), addr)
+			if have, first := membersOf(&got.Result), membersOf(&want.Result); !reflect.DeepEqual(have, first) {
+				t.Errorf("%s: got %v, want %v", addr, have, first)
+			}
+			local := p.Names(netip.MustParseAddr(addr), "de").Country
+			if local != "Deutschland" && local != "Frankreich" {
+				t.Errorf("%s: got the name %s, want one in German", addr, local)
+			}
 		}
 	}
 }

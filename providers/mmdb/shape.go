@@ -100,6 +100,11 @@ func (f *file) sample() error {
 	}
 }
 
+// isNested reports whether records have objects about places.
+func (s *shape) isNested() bool {
+	return slices.Contains(s.seen[nestedContinentCode:flatContinent], true)
+}
+
 // add adds what a record has.
 func (s *shape) add(v *values) {
 	for i := range s.seen {

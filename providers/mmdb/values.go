@@ -19,8 +19,11 @@ type values struct {
 	full   slotSet      // not empty
 	mapped []value      // what the mapping takes
 	shape  *shape       // of the file
+	memo   *memo        // of the file; nil = none
 
-	origins *[members]*node // where the members come from; nil = nobody wants to know
+	notes      []kept // what was kept while takesNotes
+	takesNotes bool
+	origins    *[members]*node // where the members come from; nil = nobody wants to know
 }
 
 // slotSet is a set of slots.
@@ -76,6 +79,9 @@ func (v *values) UnmarshalMaxMindDBCursor(c mmdbdata.Cursor) (mmdbdata.Cursor, e
 
 // read reads what is wanted at a node. Its depth is that of the node.
 func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err error) {
+	if n.isShared && v.memo != nil {
+		return v.recall(c, n)
+	}
 	if n.slot == noSlot && n.mapped == nil && n.elements == nil {
 		next, err = v.readMap(c, n) // most often
 		if err == nil || !isOtherKind(err) {
@@ -85,7 +91,7 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 	if n.isText && n.keys == nil && n.mapped == nil {
 		text, next, err := c.ReadString() // most often
 		if err == nil {
-			v.keep(n, value{at: n.id, rank: n.rank, text: text})
+			v.keep(n.slot, &value{at: n.id, rank: n.rank, text: text})
 			return next, nil
 		}
 		if !isOtherKind(err) {
@@ -131,22 +137,25 @@ func (v *values) read(c mmdbdata.Cursor, n *node) (next mmdbdata.Cursor, err err
 	if err != nil {
 		return next, err
 	}
-	v.keep(n, got)
+	v.keep(n.slot, &got)
 	for _, i := range n.mapped {
 		v.mapped[i] = got
 	}
 	return next, nil
 }
 
-// keep keeps the value of a node, unless there is a better one in its slot.
-func (v *values) keep(n *node, got value) {
+// keep keeps a value in a slot, unless there is a better one.
+func (v *values) keep(s slot, got *value) {
+	if v.takesNotes {
+		v.notes = append(v.notes, kept{s, *got})
+	}
 	empty := got.isEmpty()
-	if n.slot != noSlot && (!v.there.has(n.slot) ||
-		!empty && (!v.full.has(n.slot) || n.rank < v.known[n.slot].rank)) {
-		v.known[n.slot] = got
-		v.there.add(n.slot)
+	if s != noSlot && (!v.there.has(s) ||
+		!empty && (!v.full.has(s) || got.rank < v.known[s].rank)) {
+		v.known[s] = *got
+		v.there.add(s)
 		if !empty {
-			v.full.add(n.slot)
+			v.full.add(s)
 		}
 	}
 }

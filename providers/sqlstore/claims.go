@@ -20,7 +20,8 @@ ON CONFLICT (name) DO UPDATE SET attribute = excluded.attribute, scope = exclude
 // changed. No client has such an ID: programs that know no claims ignore it.
 const claimsChanged = ":claims"
 
-// noteClaims notes that claims, or the attributes that they are made of, have changed.
+// noteClaims notes that claims, or the attributes that they are made of, have changed, or that a
+// resource was deleted.
 func (b *batch) noteClaims() { b.note(clientChange, claimsChanged) }
 
 // Claims implements oauth.Store.

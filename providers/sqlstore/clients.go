@@ -29,6 +29,8 @@ const (
 		clientParts
 	selectSettled = clientColumns +
 		`(SELECT * FROM clients WHERE id > $1 AND awaits = 0 ORDER BY id LIMIT $2)` + clientParts
+	selectExchangers = clientColumns +
+		`(SELECT * FROM clients WHERE options LIKE '%"exchange":%')` + clientParts // as the index says
 )
 
 // Client implements oauth.Store.
@@ -49,6 +51,12 @@ func (s *Store) Client(ctx context.Context, id string) (*oauth.Client, error) {
 // Clients implements oauth.Store.
 func (s *Store) Clients(ctx context.Context, after string, limit int) ([]*oauth.Client, error) {
 	return s.clientPage(ctx, selectClients, after, limit)
+}
+
+// Exchangers implements oauth.Store.
+func (s *Store) Exchangers(ctx context.Context) ([]*oauth.Client, error) {
+	clients, err := s.readClients(ctx, selectExchangers)
+	return clients, wrap("read clients", err)
 }
 
 func (s *Store) clientPage(

@@ -258,6 +258,7 @@ func (d *declaring) declareResources(sets []*oauth.DeclaredSet) error {
 		if !r.Declared || d.due[r.Set] == nil || described[r.URI] {
 			continue
 		}
+		d.noteClaims()
 		if _, err := d.conn.exec(d.ctx, deleteResource, int64(r.Number)); err != nil {
 			return err
 		}

@@ -111,6 +111,7 @@ func (b *batch) replaceResource(old, r *oauth.Resource) error {
 	case n == 0:
 		return refusal{oauth.ErrConflict}
 	case r.Number == 0:
+		b.noteClaims()
 		var refused refusal
 		if err := b.createResource(r); !errors.As(err, &refused) {
 			return err
@@ -123,6 +124,7 @@ func (b *batch) replaceResource(old, r *oauth.Resource) error {
 // DeleteResource implements oauth.ResourceStore.
 func (s *Store) DeleteResource(ctx context.Context, number uint16) error {
 	return wrap("delete resource", s.do(ctx, func(b *batch) error {
+		b.noteClaims()
 		n, err := b.conn.exec(b.ctx, deleteResource, int64(number))
 		if err == nil && n == 0 {
 			return refusal{oauth.ErrNotFound}

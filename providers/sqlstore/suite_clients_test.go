@@ -42,7 +42,8 @@ func (f *fixture) fullClient() *oauth.Client {
 			BackchannelLogoutURI:   "https://app.example/logout", RequirePKCE: true,
 			JWTAccessTokens: true, JWKS: `{"keys":[]}`, JWKSURI: "https://app.example/jwks",
 			Resources: []string{"https://api.example/"}, SelfRegistered: true,
-			MetadataURL: "https://app.example/client",
+			MetadataURL: "https://app.example/client", Serves: []string{"https://api.example/"},
+			Exchange: []oauth.ExchangeRule{{From: "https://api.example/", To: "https://b.example", Scopes: []string{"read"}}},
 		},
 	}
 }
@@ -61,6 +62,10 @@ func clientRoundTrip(t *testing.T, f *fixture) {
 	c := f.fullClient()
 	f.must(f.CreateClient(f.ctx, c))
 	f.sameClient(c)
+	all, err := f.Exchangers(f.ctx)
+	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], c) {
+		t.Errorf("got %+v, %v, want the client with rules for token exchange", all, err)
+	}
 }
 
 // clientKeepsUnknownOptions changes a client that a newer program has stored with more options.

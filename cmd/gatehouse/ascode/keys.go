@@ -9,7 +9,7 @@ import (
 // Key is a key of the files. Its value goes to the admin API as it is, but for secrets.
 type Key struct {
 	Name string
-	Type string // as in JSON Schema, or "strings", "secrets", "scopes", "secretfile", "secretenv", or the list of a Kind
+	Type string // as in JSON Schema, or "strings", "secrets", "scopes", "rules", "secretfile", "secretenv", or the list of a Kind
 	Help string
 	Enum []string
 }
@@ -105,6 +105,8 @@ var ClientKeys = []Key{
 	{"jwks_uri", "string", "Where these keys are.", nil},
 	{"federated", "object", "JWTs of another issuer that authenticate it: {issuer, subject, audience, jwks}; the last two may be missing.", nil},
 	{"resources", "strings", "URIs of the resources that it may ask for (default: all).", nil},
+	{"serves", "strings", "URIs of the resources that it is: it may exchange access tokens for them that came to it.", nil},
+	{"exchange", "rules", "What it may exchange access tokens for: a list of {from: URI, to: URI, scopes: [SCOPE, ...]}.", nil},
 	{"require_groups", "strings", "Groups of which people must be in one to use it (default: everybody may).", nil},
 }
 
@@ -181,6 +183,10 @@ func (k Key) schema() schema {
 	case "scopes":
 		return schema{"oneOf": []schema{list(schema{"type": "string"}),
 			{"type": "object", "additionalProperties": schema{"type": "string"}}}}
+	case "rules":
+		return list(schema{"type": "object", "additionalProperties": false, "required": []string{"from", "to"},
+			"properties": schema{"from": schema{"type": "string"}, "to": schema{"type": "string"},
+				"scopes": list(schema{"type": "string"})}})
 	case "secretfile", "secretenv":
 		return schema{"type": "string"}
 	case "secrets":

@@ -424,6 +424,16 @@ func (r *reader) list(k Key, n *yaml.Node) (any, error) {
 			secrets = append(secrets, secret)
 		}
 		return secrets, nil
+	case "rules":
+		rules := []map[string]any{}
+		for _, item := range n.Content {
+			var rule map[string]any
+			if item = resolved(item); item.Kind != yaml.MappingNode || item.Decode(&rule) != nil {
+				return nil, r.at(item, "%s: each must be {from: URI, to: URI, scopes: [SCOPE, ...]}", k.Name)
+			}
+			rules = append(rules, rule)
+		}
+		return rules, nil
 	}
 	return n.Content, nil
 }

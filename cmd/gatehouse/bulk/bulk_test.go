@@ -307,21 +307,31 @@ func TestCompressedInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10_000 {
-		fmt.Fprintln(z, "8.8.8.8")
-		fmt.Fprintln(p, "8.8.8.8")
+	for i := range 60_000 {
+		fmt.Fprintf(z, "8.8.%d.%d\n", i/256, i%256)
+		fmt.Fprintf(p, "8.8.%d.%d\n", i/256, i%256)
 	}
 	if err := errors.Join(z.Close(), p.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for name, input := range map[string]string{"gzip": zipped.String(), "zstd": packed.String()} {
 		lines := job{input: input, layout: bulk.Layout{Kind: bulk.Lines}, format: bulk.CSV, fields: "city"}
-		if _, end, err := lines.run(t, m); err != nil || end.Rows != 10_000 || end.Failed != 0 {
-			t.Errorf("%s: got error %v and %+v, want 10000 rows", name, err, end)
+		if _, end, err := lines.run(t, m); err != nil || end.Rows != 60_000 || end.Failed != 0 {
+			t.Errorf("%s: got error %v and %+v, want 60000 rows", name, err, end)
 		}
 		lines.input = input[:len(input)/2]
-		if _, _, err := lines.run(t, m); err == nil || !strings.Contains(err.Error(), "cut off") {
+		in, err := bulk.NewInput(strings.NewReader(lines.input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(in)
+		out, end, err := lines.run(t, m)
+		if err == nil || !strings.Contains(err.Error(), "cut off") {
 			t.Errorf("half a %s: got error %v, want one that says so", name, err)
+		}
+		want := int64(bytes.Count(text, []byte{'\n'}))
+		if got := int64(strings.Count(out, "\n")) - 1; want == 0 || got != want || end.Rows != want {
+			t.Errorf("half a %s: got %d and %d rows, want the %d before its end", name, got, end.Rows, want)
 		}
 	}
 }

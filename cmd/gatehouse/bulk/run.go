@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,15 +199,18 @@ func (r *run) write(text []byte) error {
 	return nil
 }
 
-// pump moves the chunks from the splitter to the output.
+// pump moves the chunks from the splitter to the output. If the input cannot be read any more, the
+// rows before that are written.
 func (r *run) pump(ctx context.Context, s *splitter) error {
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *job)
 	ordered := make(chan *job, r.Workers+2)
+	var unread error
 	g.Go(func() error {
 		defer close(work)
 		defer close(ordered)
-		return r.split(ctx, s, ordered, work)
+		unread = r.split(ctx, s, ordered, work)
+		return nil // an error would drop the chunks that are in work
 	})
 	for range r.Workers {
 		g.Go(func() error { return r.work(ctx, work) })
@@ -226,7 +230,7 @@ func (r *run) pump(ctx context.Context, s *splitter) error {
 		}
 		return nil
 	})
-	return g.Wait()
+	return cmp.Or(g.Wait(), unread)
 }
 
 func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job) error {

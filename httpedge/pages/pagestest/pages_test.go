@@ -76,35 +76,43 @@ func serveFrom(t *testing.T, folder string) string {
 	return server.URL
 }
 
-// TestEveryPageIsAccessibleAndFits loads each page once a width, and then changes the colours.
+// look is what is examined of a page in a view. Colours do not depend on the width, and a page that
+// fits does so by day and by night.
+type look struct {
+	browser.View
+	rules browser.Rules // "" = only that it fits
+}
+
+// TestEveryPageIsAccessibleAndFits loads each page in two tabs, that of a phone and that of a desktop.
 func TestEveryPageIsAccessibleAndFits(t *testing.T) {
 	url := serve(t)
-	for _, views := range byWidth(browser.Views) {
-		t.Run(strconv.FormatInt(views[0].Width, 10), func(t *testing.T) {
+	for device, looks := range map[string][]look{
+		"phone": {
+			{browser.View{Width: 320}, browser.AllRules},
+			{browser.View{Width: 320, Dark: true}, browser.Colours},
+			{browser.View{Width: 390}, ""},
+		},
+		"desktop": {
+			{browser.View{Width: 1280}, browser.NotColours},
+			{browser.View{Width: 1280, Dark: true}, ""},
+		},
+	} {
+		t.Run(device, func(t *testing.T) {
 			t.Parallel()
 			tab := browser.Open(t, chromium)
 			for _, name := range names(t) {
-				t.Run(name, func(t *testing.T) { examine(t, tab, views, url, name) })
+				t.Run(name, func(t *testing.T) { examine(t, tab, looks, url, name) })
 			}
 		})
 	}
 }
 
-func byWidth(all []browser.View) [][]browser.View {
-	var parts [][]browser.View
-	for _, view := range all {
-		if last := len(parts) - 1; last >= 0 && parts[last][0].Width == view.Width {
-			parts[last] = append(parts[last], view)
-		} else {
-			parts = append(parts, []browser.View{view})
+func examine(t *testing.T, tab context.Context, looks []look, url, name string) {
+	for i, l := range looks {
+		if l.Dark && l.rules == "" && !*screenshots {
+			continue
 		}
-	}
-	return parts
-}
-
-func examine(t *testing.T, tab context.Context, views []browser.View, url, name string) {
-	for i, view := range views {
-		if err := browser.Look(tab, view); err != nil {
+		if err := browser.Look(tab, l.View); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
@@ -112,20 +120,40 @@ func examine(t *testing.T, tab context.Context, views []browser.View, url, name 
 				t.Fatal(err)
 			}
 		}
-		if over, err := browser.Overflow(tab); err != nil || over > 0 {
-			t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", view.Name,
-				over, err)
+		fits(t, tab, l.View)
+		if l.rules != "" {
+			isAccessible(t, tab, l.View, l.rules)
 		}
-		found, err := browser.Examine(tab)
-		if err != nil {
-			t.Fatal(err)
+		if *screenshots {
+			keep(t, tab, name, l.View)
 		}
-		for _, violation := range found {
-			t.Errorf("%s: got %s", view.Name, violation)
-		}
-		if err := browser.Keep(tab, name+"-"+view.Name); err != nil {
-			t.Error(err)
-		}
+	}
+}
+
+// fits checks that the tab's page is not wider than the window.
+func fits(t *testing.T, tab context.Context, view browser.View) {
+	t.Helper()
+	if over, err := browser.Overflow(tab); err != nil || over > 0 {
+		t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", view, over, err)
+	}
+}
+
+func isAccessible(t *testing.T, tab context.Context, view browser.View, rules browser.Rules) {
+	t.Helper()
+	found, err := browser.Examine(tab, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, violation := range found {
+		t.Errorf("%s: got %s", view, violation)
+	}
+}
+
+// keep takes a picture of the tab's page.
+func keep(t *testing.T, tab context.Context, name string, view browser.View) {
+	t.Helper()
+	if err := browser.Keep(tab, name+"-"+view.String()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -142,36 +170,42 @@ func TestOtherLanguagesFit(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("got %d pages, %v, want some", len(files), err)
 	}
-	url, tab := serveFrom(t, folder), browser.Open(t, chromium)
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".html")
-		isDraft := strings.HasSuffix(name, ".ar") || strings.HasSuffix(name, ".ja")
-		if strings.Contains(name, "hostile") {
-			continue
-		}
-		if err := browser.Look(tab, browser.View{Width: 320}); err != nil {
-			t.Fatal(err)
-		}
-		if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
-			t.Fatal(err)
-		}
-		if over, err := browser.Overflow(tab); err != nil || over > 0 {
-			t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", name, over, err)
-		}
-		if !isDraft {
-			continue
-		}
-		found, err := browser.Examine(tab)
-		if err != nil || len(found) > 0 {
-			t.Errorf("%s: got %s, %v", name, found, err)
-		}
-		if err := browser.Look(tab, browser.View{Width: 390}); err != nil {
-			t.Fatal(err)
-		}
-		if err := browser.Keep(tab, name+"-390-light"); err != nil {
-			t.Error(err)
-		}
+	url := serveFrom(t, folder)
+	for half := range 2 {
+		t.Run(strconv.Itoa(half), func(t *testing.T) {
+			t.Parallel()
+			tab := browser.Open(t, chromium)
+			for i := half; i < len(files); i += 2 {
+				name := strings.TrimSuffix(filepath.Base(files[i]), ".html")
+				t.Run(name, func(t *testing.T) { examineTranslation(t, tab, url, name) })
+			}
+		})
 	}
+}
+
+func examineTranslation(t *testing.T, tab context.Context, url, name string) {
+	if strings.Contains(name, "hostile") {
+		return
+	}
+	view := browser.View{Width: 320}
+	if err := browser.Look(tab, view); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
+		t.Fatal(err)
+	}
+	fits(t, tab, view)
+	if strings.HasSuffix(name, ".ar") || strings.HasSuffix(name, ".ja") {
+		isAccessible(t, tab, view, browser.NotColours)
+	}
+	if !*screenshots {
+		return
+	}
+	view = browser.View{Width: 390}
+	if err := browser.Look(tab, view); err != nil {
+		t.Fatal(err)
+	}
+	keep(t, tab, name, view)
 }
 
 // TestAxeFindsWhatIsWrong makes sure that the examination can fail.
@@ -184,7 +218,7 @@ func TestAxeFindsWhatIsWrong(t *testing.T) {
 	if _, err := chromedp.Run(tab, chromedp.Evaluate[bool](bad)); err != nil {
 		t.Fatal(err)
 	}
-	found, err := browser.Examine(tab)
+	found, err := browser.Examine(tab, browser.AllRules)
 	if err != nil || !strings.Contains(strings.Join(found, "\n"), "label: ") {
 		t.Errorf("got %q, %v, want an input without a label", found, err)
 	}

@@ -14,7 +14,10 @@ import (
 	"gatehouse/loadtest/lab/browser"
 )
 
-var update = flag.Bool("update", false, "make the pictures of the documents anew")
+var (
+	update      = flag.Bool("update", false, "make the pictures of the documents anew")
+	screenshots = flag.Bool("screenshots", false, "keep a picture of each page in screenshots/")
+)
 
 const (
 	pictureWidth  = 560 // of each half

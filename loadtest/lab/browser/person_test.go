@@ -220,9 +220,8 @@ func (p *person) lacks(texts ...string) {
 // seen holds the examined pages, by the kinds of their elements.
 var seen sync.Map
 
-// A person uses the small view. Pages are also examined in the wide one. Other tests have all
-// views.
-var small, wide = browser.Views[0], browser.Views[len(browser.Views)-1]
+// small is the view of a person. The golden pages are examined in all views.
+var small = browser.View{Width: 320}
 
 // examine runs axe-core on the page, unless a page with the same kinds of elements was examined
 // before. It also checks that the page is not wider than the window.
@@ -235,20 +234,14 @@ func (p *person) examine() {
 	if _, known := seen.LoadOrStore(page, true); known {
 		return
 	}
-	for _, v := range []browser.View{wide, small} {
-		if err := browser.Look(ctx, v); err != nil {
-			p.t.Fatal(err)
-		}
-		problems, err := browser.Examine(ctx)
-		if err != nil {
-			p.t.Fatalf("examine %s: %v", p.path, err)
-		}
-		for _, problem := range problems {
-			p.t.Errorf("%d at %s, %s: %s", p.status, p.path, v.Name, problem)
-		}
-		if wide, err := browser.Overflow(ctx); err != nil || wide > 0 {
-			p.t.Errorf("%d at %s, %s: got %d pixels too many, %v, want none", p.status, p.path, v.Name, wide,
-				err)
-		}
+	problems, err := browser.Examine(ctx, browser.AllRules)
+	if err != nil {
+		p.t.Fatalf("examine %s: %v", p.path, err)
+	}
+	for _, problem := range problems {
+		p.t.Errorf("%d at %s: %s", p.status, p.path, problem)
+	}
+	if over, err := browser.Overflow(ctx); err != nil || over > 0 {
+		p.t.Errorf("%d at %s: got %d pixels too many, %v, want none", p.status, p.path, over, err)
 	}
 }
