@@ -298,6 +298,10 @@ func clientOperations() []operation {
 	const basic = `"name":"Notes","redirect_uris":["https://app.example/callback"]`
 	const trusted = `,"federated":{"issuer":"https://ci.example","subject":"main"}`
 	created := []any{"Location", "/admin/v1/" + one}
+	apis := did(`POST resources {"uri":"https://api.example/","scopes":["read"]}` + "\n" + `POST resources {"uri":"https://notes.example/","scopes":["write"]}`)
+	const exchanges = `{"grants":["authorization_code","client_credentials","urn:ietf:params:oauth:grant-type:token-exchange"],"serves":["https://api.example/"],"exchange":[{"from":"https://api.example/","to":"https://notes.example/","scopes":["write"]}]}`
+	exchanging := object{"client_id": clientID, "serves": []string{"https://api.example/"},
+		"exchange": []any{object{"from": "https://api.example/", "to": "https://notes.example/", "scopes": []string{"write"}}}}
 	ops := []operation{
 		{method: "GET", path: "clients", query: []string{"after", "0-0", "limit", "4"},
 			given: []state{there, given("the client has used its secret"), did(`POST clients {"client_id":"last",` + basic + trusted + `}`)},
@@ -342,6 +346,12 @@ func clientOperations() []operation {
 		unknown("GET", one, ""),
 		{method: "PATCH", path: one, body: whole, json: registered(full),
 			given: []state{there, did("PUT groups/staff {}"), did("POST resources " + `{"uri":"https://api.example/"}`)}},
+		{method: "PATCH", path: one, name: " for exchanges", body: exchanges, given: []state{there, apis},
+			json: exchanging},
+		{method: "PATCH", path: one, name: " for exchanges, with only documented members", body: exchanges, given: []state{there, apis},
+			json: object{"exchange": []any{names(object{"from": "a", "to": "b", "scopes": []any{}})}}},
+		{method: "GET", path: "clients", name: " that exchange tokens", given: []state{there, apis, did("PATCH " + one + " " + exchanges)},
+			json: object{"clients": []any{exchanging, own}, "next": ""}},
 		{method: "PATCH", path: one, name: " to the operator's own", body: `{"first_party":true}`, given: []state{there},
 			json: registered(object{"first_party": true})},
 		{method: "PATCH", path: one, name: " with RS256", body: `{"id_token_alg":"RS256"}`, given: []state{there},
