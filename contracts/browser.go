@@ -17,7 +17,7 @@ const maxPages = 10
 // serveBrowser responds to an authorization request with the end of the authorization, for which a
 // signed-in person submits each page.
 func serveBrowser(w http.ResponseWriter, r *http.Request, f *fixture) {
-	b := lab.NewBrowser(f.base().String(), transport)
+	b := lab.NewBrowser(f.base(authorizePath).String(), transport)
 	cookies, _ := f.values["cookie"].(string)
 	_, session, _ := strings.Cut(cookies, "=")
 	b.Client.Jar.SetCookies(nil, []*http.Cookie{{Name: sessionCookie, Value: session}})

@@ -20,7 +20,8 @@ func browserStates() []State {
 			nil, nil, always(func(context.Context, *fixture) error { return nil })},
 		{"a person is signed in",
 			"A browser with the session of a user who has not allowed any client yet.",
-			nil, append([]Value{cookie}, userValues...), always(signIn)},
+			[]Parameter{{"browser", String, device, nil, "Browser and system, in a few words; \"\" = they are not known."}},
+			append([]Value{cookie, {"session", "The session's id, as operators see it."}}, userValues...), parseSignIn},
 		{"a person has allowed the client",
 			"A browser with the session of a user who has allowed the client these scopes. An " +
 				"authorization request with skip_account_chooser=true, or with prompt=none, gets a code at once.",
@@ -34,21 +35,27 @@ func browserStates() []State {
 	}
 }
 
-func signIn(ctx context.Context, f *fixture) error {
-	if err := f.needUser(ctx); err != nil {
+// device is the browser of a session.
+const device = "Contract test"
+
+func parseSignIn(a arguments) (setUp, error) {
+	return func(ctx context.Context, f *fixture) error {
+		if err := f.needUser(ctx); err != nil {
+			return err
+		}
+		session, err := f.newSession(ctx, f.user.ID, a.text("browser"))
+		f.values["cookie"] = sessionCookie + "=" + session
+		f.values["session"] = (&account.Session{Hash: oauth.HashOf(session)}).ID()
 		return err
-	}
-	session, err := f.newSession(ctx, f.user.ID)
-	f.values["cookie"] = sessionCookie + "=" + session
-	return err
+	}, nil
 }
 
-// newSession creates a session of a user and returns its token.
-func (f *fixture) newSession(ctx context.Context, user int64) (string, error) {
+// newSession creates a session of a user in a browser and returns its token.
+func (f *fixture) newSession(ctx context.Context, user int64, browser string) (string, error) {
 	now, token := time.Now(), account.NewSecret()
 	_, err := f.store.CreateSession(ctx, &account.Session{Hash: oauth.HashOf(token), UserID: user,
 		Created: now, SignedIn: now, Seen: now, Expires: now.Add(sessionLifetime),
-		Device: "Contract test"})
+		Device: browser})
 	return token, err
 }
 

@@ -41,6 +41,7 @@ func clientStates() []State {
 			"Whether an operator has approved it for detailed profiles."},
 		{"post_logout_redirect_uri", String, nil, nil, "Registered URIs for the return after a logout, separated by spaces."},
 		{"id_token_alg", String, nil, []string{"RS256", "ES256"}, "The algorithm of its id_tokens. Default: RS256."},
+		{"registered_by", String, "operator", []string{"operator", "itself", "document"}, "Who has registered it. One that has registered itself waits for a person's consent."},
 	}
 	confidential := append(shared[:len(shared):len(shared)],
 		Parameter{"client_secret", String, DefaultClientSecret, nil,
@@ -89,6 +90,12 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	c.Options.JWTAccessTokens = a.text("access_token_format") == "jwt"
 	c.Options.RequirePKCE = a.flag("require_pkce")
 	c.Options.RequireSecondFactor = a.flag("require_second_factor")
+	switch a.text("registered_by") {
+	case "itself":
+		c.Options.SelfRegistered, c.Awaits = true, c.Created.Add(time.Hour)
+	case "document":
+		c.Options.SelfRegistered, c.Options.MetadataURL = true, "https://app.example/client.json"
+	}
 	switch words := strings.Fields(a.text("exchange")); len(words) {
 	case 0:
 	case 1:

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,8 +50,14 @@ func (c *chooser) next() int {
 	return c.last
 }
 
-// base returns the URL of the public listener of the node that gets the next request.
-func (f *fixture) base() *url.URL { return f.nodes[f.chooser.next()].base }
+// base returns the URL of the listener with a path, of the node that gets the next request.
+func (f *fixture) base(path string) *url.URL {
+	n := f.nodes[f.chooser.next()]
+	if strings.HasPrefix(path, adminPath) {
+		return n.admin
+	}
+	return n.base
+}
 
 // join waits until each node of a cluster is ready.
 func (f *fixture) join(ctx context.Context) error {

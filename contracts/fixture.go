@@ -50,6 +50,8 @@ type fixture struct {
 	values  map[string]any
 	settled map[string]settled // key: state and arguments
 	tokens  standIns
+	// operator is the last access token with the scope server-operations; "" = there is none.
+	operator string
 
 	service stack.Config // of each node
 	folder  string       // of the database; removed by close
@@ -60,6 +62,7 @@ type fixture struct {
 type node struct {
 	*stack.Stack
 	base   *url.URL // of the public listener
+	admin  *url.URL // of the admin listener
 	store  *busyStore
 	served chan error
 }
@@ -69,7 +72,7 @@ var fixtures atomic.Int64
 
 // newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know.
 func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, err error) {
-	f = &fixture{values: map[string]any{"fixture": fixtures.Add(1)}, settled: map[string]settled{}, tokens: standIns{},
+	f = &fixture{values: map[string]any{"fixture": fixtures.Add(1), "issuer": issuer}, settled: map[string]settled{}, tokens: standIns{},
 		cluster: config.Cluster, stored: config.Client, chooser: newChooser(config.Cluster)}
 	f.end = func() {}
 	defer func() {
@@ -154,7 +157,10 @@ func (f *fixture) startNode(ctx context.Context, c stack.Config) (n *node, err e
 	if n.Stack, err = stack.Start(ctx, c); err != nil {
 		return nil, err
 	}
-	if n.base, err = url.Parse(n.URL); err != nil {
+	var adminErr error
+	n.base, err = url.Parse(n.URL)
+	n.admin, adminErr = url.Parse(n.AdminURL)
+	if err := errors.Join(err, adminErr); err != nil {
 		return nil, errors.Join(err, n.Stack.Close())
 	}
 	f.nodes = append(f.nodes, n)

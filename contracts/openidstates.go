@@ -118,7 +118,7 @@ func parseTwoSessions(a arguments) (setUp, error) {
 		}
 		var sessions []string
 		for _, u := range []*account.User{f.user, second} {
-			session, err := f.newSession(ctx, u.ID)
+			session, err := f.newSession(ctx, u.ID, device)
 			if err == nil {
 				err = f.consent(ctx, u.ID, scopes)
 			}

@@ -77,7 +77,7 @@ func Start(config Config) (*Provider, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	p.url = "http://" + ln.Addr().String()
-	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base()) }, nil)
+	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base(r.In.URL.Path)) }, nil)
 	p.service = http.HandlerFunc(p.serveFixture)
 	if config.Wrap != nil {
 		p.service = config.Wrap(p.service)
@@ -139,7 +139,7 @@ func (p *Provider) TearDown(context.Context) error {
 }
 
 // Values returns what the states of the current interaction have set: their values, and what only
-// relations ask for. Those are: fixture, a number of its own; access_client and access_user, the owners
+// relations ask for. Those are: fixture, a number of its own; issuer; access_client and access_user, the owners
 // of access_token; cached_query and cached_at, the time of its lookup; opened and a path
 // with a limit, the time of its first request; nonce, sid and auth_time of a code.
 func (p *Provider) Values() map[string]any {

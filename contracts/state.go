@@ -65,7 +65,7 @@ func Catalogue() []State {
 		parse: always(func(context.Context, *fixture) error { return nil }),
 	}}
 	return slices.Concat(all, clientStates(), userStates(), tokenStates(), browserStates(),
-		openIDStates(),
+		openIDStates(), operatorStates(),
 		lookupStates(), troubleStates())
 }
 
@@ -150,6 +150,10 @@ func (p *Parameter) accept(v any) (any, error) {
 	case string:
 		if p.Type == String && (len(p.Choices) == 0 || slices.Contains(p.Choices, v)) {
 			return v, nil
+		}
+	case map[string]any: // and a JSON text into its value
+		if text, err := json.Marshal(v); p.Type == String && len(p.Choices) == 0 && err == nil {
+			return string(text), nil
 		}
 	case bool:
 		if p.Type == Boolean {

@@ -215,6 +215,9 @@ func (f *fixture) seal(t *oauth.AccessToken, text string) {
 	if text != "" {
 		f.tokens[text] = sealed
 	}
+	if t.Scopes.Contains(oauth.ServerOperations) {
+		f.operator = sealed
+	}
 	f.values["access_token"] = cmp.Or(text, sealed)
 	f.values["access_client"], f.values["access_user"] = t.ClientID, t.UserID
 }

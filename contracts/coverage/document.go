@@ -25,6 +25,10 @@ type operation struct {
 
 func (o operation) String() string { return o.method + " " + o.path }
 
+// isAdmin reports whether operators call it. There are many such operations with few kinds of
+// responses: the parts of a component count once for all of them.
+func (o operation) isAdmin() bool { return slices.Contains(list(o.body["tags"]), any("admin")) }
+
 func readDocument(text []byte) (*document, error) {
 	var root object
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -47,6 +51,24 @@ func (d *document) operations() []operation {
 		}
 	}
 	return all
+}
+
+// template returns the path of the document that a path of a request belongs to; the path itself if
+// there is none. One without parameters wins.
+func (d *document) template(path string) string {
+	paths := members(d.root["paths"])
+	if paths[path] != nil {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	for _, known := range slices.Sorted(maps.Keys(paths)) {
+		if slices.EqualFunc(strings.Split(known, "/"), segments, func(k, s string) bool {
+			return k == s || strings.HasPrefix(k, "{") && s != ""
+		}) {
+			return known
+		}
+	}
+	return path
 }
 
 // resolve follows references. name is the component of v, "" = none.

@@ -120,16 +120,30 @@ func (g *gatherer) operation(o operation) {
 		matches := func(i *interaction) bool { return of(i) && strconv.Itoa(i.status) == status }
 		if status == "default" {
 			matches = func(i *interaction) bool {
-				return (i.path == o.path || !g.known(i.path)) && i.method != "OPTIONS" &&
+				return (i.path == o.path || !o.isAdmin() && !g.known(i.path)) && i.method != "OPTIONS" &&
 					i.method != "HEAD" && !slices.Contains(listed, strconv.Itoa(i.status))
 			}
 		}
 		name := o.String() + " " + status
 		response, _ := g.resolve(responses[status])
 		g.add(name, Place{In: Status}, matches)
-		g.headers(o, name, response, of, matches)
-		if schema := content(response); schema != nil {
-			g.body(name+" body", schema, "$", matches)
+		_, shared := g.resolve(responses[status])
+		if shared == "" || !o.isAdmin() {
+			shared = ""
+			g.headers(o, name, response, of, matches)
+		} else {
+			g.headers(o, shared, response, matches, matches)
+		}
+		schema := content(response)
+		where := name + " body"
+		if _, component := g.resolve(schema); component != "" && o.isAdmin() {
+			shared = component
+		}
+		if shared != "" {
+			where = shared
+		}
+		if schema != nil {
+			g.body(where, schema, "$", matches)
 		}
 	}
 }
@@ -144,7 +158,11 @@ func (g *gatherer) known(path string) bool {
 func (g *gatherer) parameters(o operation, of func(*interaction) bool) {
 	for _, p := range list(o.body["parameters"]) {
 		parameter, _ := g.resolve(p)
-		name, schema := parameter["name"].(string), members(parameter["schema"])
+		name := parameter["name"].(string)
+		schema, _ := g.resolve(parameter["schema"])
+		if o.method == "HEAD" && o.isAdmin() {
+			schema = nil // its values are those of GET
+		}
 		g.sent(o.String()+" query "+name, schema, func(i *interaction) []string {
 			if !of(i) {
 				return nil

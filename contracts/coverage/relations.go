@@ -81,6 +81,9 @@ var relations = sync.OnceValue(func() []Relation {
 		{"keys are different and public", c.keys, publicKeys},
 		{"device codes are for ten minutes", c.devices, deviceTimes},
 		{"the client gets code or error, state and iss", c.authorize, authorized},
+		{"records of operators are of their time", nil, recordTimes},
+		{"records of operators are those of the path", nil, recordOfPath},
+		{"operators' responses are for no web page", nil, noWebPage},
 		{"Content-Length is the length of the body", nil, length},
 	}
 })

@@ -29,6 +29,9 @@ func Measure(openAPI []byte, pacts [][]byte, exclusions []Exclusion) (*Report, e
 		if err != nil {
 			return nil, err
 		}
+		for _, i := range some {
+			i.path = d.template(i.path)
+		}
 		all = append(all, some...)
 	}
 	r := &Report{Parts: d.parts(), Stale: []string{}}

@@ -38,6 +38,10 @@ func (w *walker) ruled(at matching.Path, s *openapi3.Schema, set matching.RuleSe
 			w.add(at, "the rule wants at least %d elements: the document has at most %d", m.Min, *s.MaxItems)
 		case m.Max >= 0 && uint64(m.Max) < s.MinItems:
 			w.add(at, "the rule wants at most %d elements: the document has at least %d", m.Max, s.MinItems)
+		case m.Max >= 0 && s.MaxItems != nil && uint64(m.Max) > *s.MaxItems:
+			w.add(at, "the rule accepts %d elements: the document has at most %d", m.Max, *s.MaxItems)
+		case m.Kind == "number" && s.Type.Permits("integer") && !s.Type.Permits("number"):
+			w.add(at, "the rule number accepts fractions: the document has integer")
 		}
 	}
 	return true

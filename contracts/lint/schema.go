@@ -8,14 +8,17 @@ import (
 	"io"
 	"maps"
 	"mime"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
 
 	"gatehouse/contracts/matching"
 )
@@ -155,6 +158,8 @@ func (w *walker) schema(at matching.Path, s *openapi3.Schema, value any) {
 	}
 	if !ruled || set.Literal() {
 		w.literal(at, s, value)
+	} else if !set.Cascaded() {
+		w.enumerated(at, s, value)
 	}
 	switch v := value.(type) {
 	case map[string]any:
@@ -288,8 +293,9 @@ func typed(s *openapi3.Schema, value any) bool {
 	return slices.Contains(*s.Type, kind) || kind == "integer" && slices.Contains(*s.Type, "number")
 }
 
-// literal checks a value that must be equal.
-func (w *walker) literal(at matching.Path, s *openapi3.Schema, value any) {
+// enumerated requires that a value is one of those that the document lists. The example of a rule is
+// one too: a service that keeps to the document never responds with another.
+func (w *walker) enumerated(at matching.Path, s *openapi3.Schema, value any) {
 	if s.Const != nil && !same(s.Const, value) {
 		w.add(at, "want %v, got %v", s.Const, value)
 	}
@@ -300,6 +306,20 @@ func (w *walker) literal(at matching.Path, s *openapi3.Schema, value any) {
 		}
 		w.add(at, "%v is none of %s%s", value, strings.Join(names, ", "), meant(fmt.Sprint(value), names))
 	}
+}
+
+// formats are those whose texts are exact.
+var formats = map[string]func(string) error{
+	"date-time": func(s string) error { _, err := time.Parse(time.RFC3339, s); return err },
+	"date":      func(s string) error { _, err := time.Parse(time.DateOnly, s); return err },
+	"uuid":      uuid.Validate,
+	"ipv4":      func(s string) error { _, err := netip.ParseAddr(s); return err },
+	"ipv6":      func(s string) error { _, err := netip.ParseAddr(s); return err },
+}
+
+// literal checks a value that must be equal.
+func (w *walker) literal(at matching.Path, s *openapi3.Schema, value any) {
+	w.enumerated(at, s, value)
 	switch v := value.(type) {
 	case string:
 		n := uint64(utf8.RuneCountInString(v))
@@ -308,6 +328,9 @@ func (w *walker) literal(at matching.Path, s *openapi3.Schema, value any) {
 		}
 		if pattern, err := regexp.Compile(s.Pattern); err == nil && !pattern.MatchString(v) {
 			w.add(at, "%q does not match %s", v, s.Pattern)
+		}
+		if format := formats[s.Format]; format != nil && format(v) != nil {
+			w.add(at, "%q has not the format %s", v, s.Format)
 		}
 	case json.Number:
 		if n, err := v.Float64(); err == nil && (s.Min != nil && n < *s.Min || s.Max != nil && n > *s.Max) {

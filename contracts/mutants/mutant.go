@@ -42,7 +42,7 @@ func All() []Mutant {
 	return slices.Concat(tokenMutants(), tokenMisbehaviour(), tokenValueMutants(), waitMutants(),
 		profileMutants(), resultMutants(), lookupMutants(), bulkMutants(), streamMutants(),
 		edgeMutants(), pageMutants(), browserMutants(), discoveryMutants(), idTokenMutants(),
-		userInfoMutants(), clientMutants(), valueMutants())
+		userInfoMutants(), clientMutants(), valueMutants(), operatorMutants())
 }
 
 // response is the correct response, which a change breaks.

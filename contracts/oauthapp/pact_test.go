@@ -72,6 +72,7 @@ func TestPact(t *testing.T) {
 	clientOptions(t, p)
 	registrations(t, p)
 	unusualValues(t, p)
+	operations(t, p)
 }
 
 // confidential returns the state of the application's client, with further parameters.

@@ -75,6 +75,73 @@ func TestCheckFindsPlantedErrors(t *testing.T) {
 	}
 }
 
+// TestCheckFindsPlantedErrorsElsewhere changes a correct interaction with another service in one
+// place each.
+func TestCheckFindsPlantedErrorsElsewhere(t *testing.T) {
+	const document = `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/things/{id}":{"put":{
+"parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"integer"}},{"name":"limit","in":"query","required":true,
+"schema":{"type":"integer","maximum":10}},{"name":"X-Trace","in":"header","required":true,"schema":{"type":"string","format":"uuid"}}],
+"requestBody":{"required":true,"content":{"application/json":{"schema":{"type":"object","required":["name"],"additionalProperties":false,
+"properties":{"name":{"type":"string","maxLength":3},"kinds":{"type":"array","minItems":1,"items":{"enum":["a","b"]}}}}}}},
+"responses":{"200":{"description":"d","headers":{"X-Count":{"schema":{"type":"integer"}}},"content":{"application/json":{"schema":{
+"type":"object","additionalProperties":false,"properties":{"n":{"type":"integer","minimum":1},"size":{"type":"number"},
+"at":{"type":"string","format":"date-time"},"day":{"type":"string","format":"date"},"uid":{"type":"string","format":"uuid"},
+"ip":{"type":"string","format":"ipv4"},"state":{"enum":["on","off"]},"tags":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string"}},
+"code":{"type":"string","pattern":"^[A-Z]{2}$"},"owner":{"type":"object","additionalProperties":false,"properties":{"mail":{"type":["string","null"]}}}}}}}}}}}}}`
+	pact := func(rules string) string {
+		return `{"consumer":{"name":"shop"},"provider":{"name":"things"},"interactions":[{"description":"a thing",
+"request":{"method":"PUT","path":"/things/7","query":"limit=5","headers":{"X-Trace":"0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c90","Content-Type":"application/json"},
+"body":{"name":"Ada","kinds":["a"]}},"response":{"status":200,"headers":{"Content-Type":"application/json","X-Count":"3"},
+"body":{"n":1,"size":1.5,"at":"2026-05-03T12:00:00Z","day":"2026-05-03","uid":"0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c91","ip":"192.0.2.1",
+"state":"on","tags":["x"],"code":"DE","owner":{"mail":null}},"matchingRules":{` + rules + `}}}],"metadata":{"pactSpecification":{"version":"2.0.0"}}}`
+	}
+	file, body := write(t, "d.json", document), "/interactions/0/response/body"
+	for _, row := range []struct{ name, old, new, rules, pointer, said string }{
+		{"a parameter of the path", "/things/7", "/things/x", "", "/interactions/0/request/path", "want integer"},
+		{"a parameter out of range", "limit=5", "limit=50", "", "/interactions/0/request/query", "out of range"},
+		{"a header without its format", `"0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c90"`, `"x"`, "", "/interactions/0/request/headers/X-Trace", "has not the format uuid"},
+		{"a missing header", `"X-Trace"`, `"X-Trase"`, "", "/interactions/0/request/headers", "needs the header X-Trace"},
+		{"a long text", `"Ada"`, `"Adah"`, "", "/interactions/0/request/body/name", "the length 4 is out of range"},
+		{"a member of the request", `"kinds":["a"]`, `"kind":["a"]`, "", "/interactions/0/request/body/kind", "did you mean kinds?"},
+		{"a missing member", `"name":"Ada",`, "", "", "/interactions/0/request/body", "the member name is missing"},
+		{"a value of the request", `["a"]`, `["c"]`, "", "/interactions/0/request/body/kinds/0", "c is none of a, b"},
+		{"an empty list", `["a"]`, `[]`, "", "/interactions/0/request/body/kinds", "0 elements"},
+		{"a time", "12:00:00Z", "12:00", "", body + "/at", "has not the format date-time"},
+		{"a date", `"2026-05-03"`, `"2026-05-33"`, "", body + "/day", "has not the format date"},
+		{"an id", "8c91", "8cxx", "", body + "/uid", "has not the format uuid"},
+		{"an address", "192.0.2.1", "192.0.2.", "", body + "/ip", "has not the format ipv4"},
+		{"a text", `"DE"`, `"de"`, "", body + "/code", "does not match"},
+		{"a fraction", `"n":1`, `"n":1.5`, "", body + "/n", "want integer, got number"},
+		{"a number below", `"n":1`, `"n":0`, "", body + "/n", "out of range"},
+		{"a type inside", `"tags":["x"]`, `"tags":[1]`, "", body + "/tags/0", "want string"},
+		{"elements", `["x"]`, `["x","y","z"]`, "", body + "/tags", "3 elements"},
+		{"null", `"code":"DE"`, `"code":null`, "", body + "/code", "got null"},
+		{"a member inside", `"mail"`, `"mial"`, "", body + "/owner/mial", "has no member mial"},
+		{"the example of a rule", `"on"`, `"no"`, `"$.body.state":{"match":"type"}`, body + "/state", "no is none of on, off"},
+		{"a rule for fractions", "", "", `"$.body.n":{"match":"number"}`, body + "/n", "accepts fractions"},
+		{"a rule for long lists", "", "", `"$.body.tags":{"match":"type","min":1,"max":5}`, body + "/tags", "accepts 5 elements: the document has at most 2"},
+		{"a rule for longer lists", "", "", `"$.body.tags":{"match":"type","min":3}`, body + "/tags", "wants at least 3"},
+		{"a rule for numbers", "", "", `"$.body.code":{"match":"decimal"}`, body + "/code", "the rule decimal never holds"},
+	} {
+		text := pact(row.rules)
+		if !strings.Contains(text, row.old) {
+			t.Fatalf("%s: %s is not in %s", row.name, row.old, text)
+		}
+		file := write(t, "p.json", strings.Replace(text, row.old, row.new, 1))
+		got := pactcheck(t, "check", "--openapi", write(t, "d.json", document), file)
+		if got.code != 1 || !strings.Contains(got.stdout, file+"#"+row.pointer+": interaction ") ||
+			!strings.Contains(got.stdout, row.said) || !strings.HasSuffix(got.stdout, ": 1 errors\n") {
+			t.Errorf("%s: got %+v, want %s and %q", row.name, got, row.pointer, row.said)
+		}
+	}
+	for _, rules := range []string{"", `"$.body.n":{"match":"integer"},"$.body.size":{"match":"number"},"$.body.state":{"match":"type"},
+"$.body.tags":{"match":"type","min":1,"max":2},"$.body.at":{"match":"type"}`} {
+		if got := pactcheck(t, "check", "--openapi", file, write(t, "p.json", pact(rules))); got.code != 0 {
+			t.Errorf("got %+v, want no errors", got)
+		}
+	}
+}
+
 // TestCheckNamesTheLine checks a pact of many lines with two errors.
 func TestCheckNamesTheLine(t *testing.T) {
 	text := strings.ReplaceAll(pactText("gatehouse", strings.Replace(interaction("a lookup", known,

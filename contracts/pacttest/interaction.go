@@ -39,6 +39,7 @@ func Given(name string, parameters ...any) State {
 // Request is a request of the consumer. At most one of Form, JSON and Text is set.
 type Request struct {
 	Method, Path string
+	PathFrom     string           // the path with values of states, as in "/admin/v1/users/${user_id}"; "" = Path
 	Query        map[string][]any // strings and matchers.Matcher
 	Header       map[string]any   // strings and matchers.Matcher
 	Form         url.Values
@@ -74,7 +75,7 @@ func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base s
 			interaction.GivenWithParameter(state)
 		}
 		err = interaction.
-			WithRequest(consumer.Method(in.Request.Method), in.Request.Path, in.Request.describe).
+			WithRequestPathMatcher(consumer.Method(in.Request.Method), in.Request.path(), in.Request.describe).
 			WillRespondWith(in.Response.Status, in.Response.describe).
 			ExecuteTest(t, func(server consumer.MockServerConfig) error {
 				call(t, fmt.Sprintf("http://%s:%d", server.Host, server.Port))
@@ -87,6 +88,13 @@ func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base s
 			t.Error(err)
 		}
 	})
+}
+
+func (r *Request) path() matchers.Matcher {
+	if r.PathFrom != "" {
+		return FromState(r.PathFrom, r.Path)
+	}
+	return matchers.String(r.Path)
 }
 
 func (r *Request) describe(b *consumer.V4RequestBuilder) {
