@@ -109,6 +109,10 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// exportsAll reports whether a block exports all clients: its page needs a demo that no other page
+// changes meanwhile.
+func exportsAll(b block) bool { return strings.Contains(b.text, "bin/gatehouse export") }
+
 // newStory returns a reader with a clean copy of the repository and ports of its own.
 func newStory(t *testing.T) *story {
 	t.Helper()

@@ -38,10 +38,6 @@ type story struct {
 // startsServer reports whether a block is a command that serves until Ctrl-C, other than the demo.
 func startsServer(b block) bool { return ownServer.MatchString(b.text) }
 
-// exportsAll reports whether a block exports all clients: its page needs a demo that no other page
-// changes meanwhile.
-func exportsAll(b block) bool { return strings.Contains(b.text, "bin/gatehouse export") }
-
 // freePort returns an address on loopback that nobody listens on. It is below those that the system
 // gives to programs that ask for any, so that tests running at the same time do not take it.
 func freePort(t *testing.T) string {

@@ -213,7 +213,8 @@ func shown(t *testing.T, p stacktest.Page, q url.Values) {
 	document, _ := url.Parse(q.Get("client_id"))
 	to, _ := url.Parse(q.Get("redirect_uri"))
 	isHere := port.MatchString(to.String())
-	host, want := document.Host, []string{}
+	host := document.Host
+	var want []string
 	switch {
 	case to.Scheme != "http" && to.Scheme != "https":
 		want = []string{"opens for " + to.Scheme + ": addresses", "Another program may have taken them",
