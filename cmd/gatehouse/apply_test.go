@@ -91,7 +91,7 @@ func TestApply(t *testing.T) {
 
 	put("shop.yaml", strings.NewReplacer("name: Shop", "name: The Shop", "public: true\n",
 		"public: false\n", "{notes:read: Read your notes}", "{notes:read: Read notes, notes:write: }").Replace(shopFile))
-	apply(1, []string{`name: "Shop" -> "The Shop"`, "scopes: add notes:write", "scopes: other texts", "shop.yaml:9",
+	apply(1, []string{`name: "Shop" -> "The Shop"`, "scopes: add notes:write", "scopes: other texts", "shop.yaml:11",
 		"client wiki stays as it is", "0 created, 2 changed, 0 deleted; 0 unchanged, 1 failed"})
 	wantRun(t, env, 0, []string{`"public": true`, `"name": "Wiki"`}, "client", "show", "wiki", "--json")
 

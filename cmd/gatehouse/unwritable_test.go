@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,81 +16,27 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-// witness compares what /readyz says with whether a person gets a code, until its test ends or stop
-// is called.
-type witness struct {
-	stop    func()
-	checked atomic.Int64 // comparisons
-	busy    atomic.Int64 // those that took longer than witnessBusy
-}
-
-// compares waits until /readyz was compared with requests again, or the machine is too busy for it.
-func (w *witness) compares(t *testing.T) {
+// staysReady waits until /readyz says several times in a row, over more than the second for which it
+// keeps a result, whether people get codes. It may be wrong meanwhile: on a busy machine its own check
+// may take longer than it has.
+func (s *fixture) staysReady(t *testing.T, want bool) {
 	t.Helper()
-	const enough = 3
-	checked, busy := w.checked.Load(), w.busy.Load()
-	for end := time.Now().Add(waitTimeout); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
-		if w.checked.Load() >= checked+enough {
-			return
+	const enough = 5
+	status, body := 0, ""
+	var err error
+	agreed := 0
+	for end := time.Now().Add(waitTimeout); agreed < enough; <-time.After(500 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %d %s from /readyz and error %v for a code, want both to work: %t", status,
+				body, err, want)
 		}
-		if w.busy.Load() >= busy+10*enough {
-			t.Log("this machine is too busy to compare /readyz with requests")
-			return
+		status, body = get(t, s.http, s.admin+"/readyz")
+		if _, err = s.browser.code(s.base); (status == http.StatusOK) == want && (err == nil) == want {
+			agreed++
+		} else {
+			agreed = 0
 		}
 	}
-	t.Errorf("got no comparison of /readyz with requests in %v", waitTimeout)
-}
-
-const (
-	// witnessDelay is how long /readyz may be behind: the result of a write is kept for a second.
-	witnessDelay = 3 * time.Second
-	// witnessTries is how often in a row /readyz is wrong before it counts.
-	witnessTries = 5
-	// witnessBusy is how long a comparison takes on a machine that is too busy for one: a check may
-	// take longer than it has, and its result is kept for a second.
-	witnessBusy = time.Second
-)
-
-func (s *fixture) witness(t *testing.T) *witness {
-	w := &witness{}
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		var since time.Time // the last change
-		before, wrong := false, 0
-		var slowest time.Duration // of a comparison, which is how late a check may be
-		for {
-			begun := time.Now()
-			_, err := s.browser.code(s.base)
-			if works := err == nil; works != before || since.IsZero() {
-				before, since = works, begun
-			}
-			status, body, err := ask(s.http, s.admin+"/readyz")
-			if err != nil {
-				t.Error(err)
-			} else if took := time.Since(begun); took > witnessBusy {
-				w.busy.Add(1)
-				since, wrong = time.Now(), 0
-			} else if slowest = max(slowest, took); begun.Sub(since) > witnessDelay+10*slowest {
-				w.checked.Add(1)
-				if wrong++; (status == http.StatusOK) == before {
-					wrong = 0
-				}
-				if wrong == witnessTries {
-					t.Errorf("got %d %s from /readyz, and codes work %t for %v", status, body, before,
-						begun.Sub(since))
-				}
-			}
-			select {
-			case <-ended:
-				return
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
-	}()
-	w.stop = sync.OnceFunc(func() { close(ended); <-done })
-	t.Cleanup(w.stop)
-	return w
 }
 
 // awaitReady waits until /readyz says so, or that it is not.
@@ -146,7 +91,6 @@ func TestSmallVolume(t *testing.T) {
 	}
 	prefill(t, path, 10*megabyte)
 	s := newFixture(t, "sqlite:"+path, "--code-ttl=10m")
-	w := s.witness(t)
 	kept := s.tokens(t)
 	s.awaitReady(t, "ready")
 	most := s.hammer(t, path)
@@ -156,14 +100,13 @@ func TestSmallVolume(t *testing.T) {
 		s.isActive(t, kept.AccessToken) {
 		t.Errorf("got error %v for a revocation on a full volume, want it done", err)
 	}
-	w.compares(t)
+	s.staysReady(t, false)
 	most = max(most, s.expireCodes(t, path))
 	s.awaitReady(t, "ready")
 	if _, err := s.ask("/oauth/token", s.rotation(kept.RefreshToken)); err != nil {
 		t.Errorf("got error %v for a refresh token after the recovery, want a new one", err)
 	}
-	w.compares(t)
-	w.stop()
+	s.staysReady(t, true)
 	if most > 16*megabyte {
 		t.Errorf("got a log of %d MB on a volume of 60 MB", most/megabyte)
 	}
@@ -171,8 +114,7 @@ func TestSmallVolume(t *testing.T) {
 	if strings.Contains(log, "disk is full") || !strings.Contains(log, "less than 8 MB left") {
 		t.Errorf("got a log without the reason, or a full disk:\n%s", log)
 	}
-	t.Logf("%d comparisons of /readyz with requests; the log was %d KB at most", w.checked.Load(),
-		most>>10)
+	t.Logf("the log was %d KB at most", most>>10)
 }
 
 // hammer redeems codes and refreshes tokens until nothing is written any more. It returns the
@@ -307,13 +249,12 @@ func TestReadOnlyPostgres(t *testing.T) {
 		}
 	}
 	s := newFixture(t, url)
-	w := s.witness(t)
 	kept := s.tokens(t)
 	s.awaitReady(t, "ready")
 	set("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
 	s.awaitReady(t, "database unwritable")
 	s.checkUnwritable(t, kept)
-	w.compares(t)
+	s.staysReady(t, false)
 	s.checkUnwritable(t, kept)
 	set("SET default_transaction_read_only = off", "ALTER SYSTEM RESET default_transaction_read_only",
 		"SELECT pg_reload_conf()")
@@ -321,7 +262,5 @@ func TestReadOnlyPostgres(t *testing.T) {
 	if _, err := s.ask("/oauth/token", s.rotation(kept.RefreshToken)); err != nil {
 		t.Errorf("got error %v for a refresh token, want a new one", err)
 	}
-	w.compares(t)
-	w.stop()
-	t.Logf("%d comparisons of /readyz with requests", w.checked.Load())
+	s.staysReady(t, true)
 }
