@@ -283,7 +283,14 @@ func (s *Service) FinishWith(
 		s.logProvider(p, err)
 		return nil, fmt.Errorf("sign in with a provider: %w", err)
 	}
-	if !p.Lets(who) {
+	// It may have taken its time: what the operator has changed meanwhile counts.
+	if p, err = s.provider(ctx, a.Provider); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Issuer != who.Issuer:
+		return nil, ErrAttemptEnded
+	case !p.Lets(who):
 		return nil, ErrNotLet
 	}
 	owner, err := userOrZero(s.config.Store.UserByConnection(ctx, who.Issuer, who.Subject))
