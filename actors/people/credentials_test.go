@@ -313,6 +313,37 @@ func TestWaitingConnectionNeedsNewSignIn(t *testing.T) {
 	}
 }
 
+// TestProviderEndsDuringSignIn deletes a provider that takes its time to say who the person is: nobody
+// signs in.
+func TestProviderEndsDuringSignIn(t *testing.T) {
+	f := newCodeFixture(t)
+	connected := byMail
+	connected.Credentials.Connections = []account.Connection{{Issuer: acmeIssuer, Subject: "1"}}
+	f.newUser(t, connected)
+	err := f.store.SaveProvider(f.ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
+		Issuer: acmeIssuer, ClientID: "gate"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := context.WithValue(f.ctx, meanwhile{}, func() {
+		if err := f.store.DeleteProvider(f.ctx, "acme"); err != nil {
+			t.Error(err)
+		}
+	})
+	state, err := f.BeginWith(f.ctx, people.With{Provider: "acme", Purpose: people.WithSignIn,
+		Secret: "secret"}, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := f.TakeWith(f.ctx, "acme", state, "secret", f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.FinishWith(slow, a, people.Returned{State: state, Secret: "secret"}, nil,
+		func(string) string { return "" }, f.now)
+	wantError(t, "a provider that has ended", err, people.ErrAttemptEnded)
+}
+
 // TestUndoEndsConnections undoes a removed address: connections that were younger than a day then go
 // with what was added since, and older ones stay.
 func TestUndoEndsConnections(t *testing.T) {
@@ -337,6 +368,9 @@ func TestUndoEndsConnections(t *testing.T) {
 	}
 }
 
+// meanwhile is the key of a context with a func() that acme calls before it says who the person is.
+type meanwhile struct{}
+
 // acme is a provider whose one person is always signed in.
 type acme struct{}
 
@@ -347,8 +381,11 @@ func (acme) AuthorizationURL(
 }
 
 func (acme) Identity(
-	_ context.Context, p *oauth.Provider, _ oauth.ProviderResponse,
+	ctx context.Context, p *oauth.Provider, _ oauth.ProviderResponse,
 ) (*oauth.ProviderIdentity, error) {
+	if do, ok := ctx.Value(meanwhile{}).(func()); ok {
+		do()
+	}
 	return &oauth.ProviderIdentity{Issuer: p.Issuer, Subject: "1", Account: "ann", Email: annMail,
 		EmailVerified: true}, nil
 }

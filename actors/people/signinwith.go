@@ -283,7 +283,14 @@ func (s *Service) FinishWith(
 		s.logProvider(p, err)
 		return nil, fmt.Errorf("sign in with a provider: %w", err)
 	}
-	if !p.Lets(who) {
+	// It may have taken its time: what the operator has changed meanwhile counts.
+	if p, err = s.provider(ctx, a.Provider); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Issuer != who.Issuer:
+		return nil, ErrAttemptEnded
+	case !p.Lets(who):
 		return nil, ErrNotLet
 	}
 	owner, err := userOrZero(s.config.Store.UserByConnection(ctx, who.Issuer, who.Subject))
@@ -598,6 +605,8 @@ type waiting struct {
 	Name       string             `json:"name"`
 	Address    string             `json:"address,omitempty"`
 	UserID     int64              `json:"-"` // 0 = nobody's yet
+
+	provider *oauth.Provider // as it is now
 }
 
 // user returns a new account with the connection.
@@ -637,14 +646,13 @@ func (s *Service) Waiting(
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.provider(ctx, w.Provider)
-	if err != nil {
-		return nil, err
-	}
+	p := w.provider
 	return &Waiting{ProviderChoice{ID: p.ID, Issuer: p.Issuer, Name: p.Name(), Icon: p.ShownIcon()},
 		w.Address, w.UserID}, nil
 }
 
+// waiting returns the connection that waits in a browser, as its provider is now: a group that the
+// provider maps to no more is left out. The error is ErrAttemptEnded or a failure.
 func (s *Service) waiting(
 	ctx context.Context, token, secret string, now time.Time,
 ) (w *waiting, a *oauth.ProviderAttempt, err error) {
@@ -661,7 +669,18 @@ func (s *Service) waiting(
 		return nil, nil, ErrAttemptEnded
 	}
 	w = &waiting{UserID: a.UserID}
-	return w, a, json.Unmarshal([]byte(a.Identity), w)
+	if err := json.Unmarshal([]byte(a.Identity), w); err != nil {
+		return nil, nil, fmt.Errorf("read a connection that waits: %w", err)
+	}
+	if w.provider, err = s.provider(ctx, w.Provider); err != nil {
+		return nil, nil, err
+	}
+	if w.provider.Issuer != w.Connection.Issuer {
+		return nil, nil, ErrAttemptEnded
+	}
+	w.Connection.Groups = slices.DeleteFunc(w.Connection.Groups,
+		func(name string) bool { return !w.provider.MapsTo(name) })
+	return w, a, nil
 }
 
 // ConnectWaiting adds the connection that waits in a browser to the account of a session, if that is
@@ -738,13 +757,10 @@ func (s *Service) ConfirmConnection(
 			if err := s.checkCode(ctx, c, code, owner, by, now); err != nil {
 				return nil, err
 			}
-			p, err := s.provider(ctx, w.Provider)
 			switch {
-			case err != nil:
-				return nil, err
 			case owner.Disabled:
 				return nil, ErrDisabled
-			case owner.ID == 0 && !s.takesNew(p):
+			case owner.ID == 0 && !s.takesNew(w.provider):
 				return nil, ErrNotConnected
 			}
 			_, err = s.config.Providers.TakeAttempt(ctx, a.Hash, a.Browser)

@@ -730,6 +730,54 @@ func TestGroupsOfProviders(t *testing.T) {
 	}
 }
 
+// TestWaitingConnectionFollowsProvider has a connection wait for the sign-in to the account. What the
+// operator changes meanwhile counts: a group that is not mapped any more is not joined, and there is no
+// connection to a provider that is gone.
+func TestWaitingConnectionFollowsProvider(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*testing.T, *stacktest.IdentityStack, *upstream)
+		want   int // connections
+	}{
+		"unmapped": {func(_ *testing.T, st *stacktest.IdentityStack, up *upstream) {
+			up.offer(st, "acme", nil)
+		}, 1},
+		"disabled": {func(_ *testing.T, st *stacktest.IdentityStack, up *upstream) {
+			up.offer(st, "acme", func(p *oauth.Provider) { p.Disabled = true })
+		}, 0},
+		"gone": {func(t *testing.T, st *stacktest.IdentityStack, _ *upstream) {
+			if err := st.Tokens.DeleteProvider(t.Context(), "acme"); err != nil {
+				t.Fatal(err)
+			}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := stacktest.NewReachable(t)
+			st.NewUser(t, "Ada", ada)
+			st.Alter(t, "UPDATE users SET created = created - 100000000")
+			o := st.NewOperator(t)
+			o.Do(201, "POST", "/groups", `{"name":"staff"}`)
+			up := newUpstream(t, ofAda())
+			up.set(func(u *upstream) { u.claims["groups"] = []string{"Staff"} })
+			up.offer(st.IdentityStack, "acme", func(p *oauth.Provider) {
+				p.Groups = map[string]string{"Staff": "staff"}
+			})
+			b := st.NewBrowser(t)
+			p := comeBack(t, b, b.Get("/login"))
+			p.Says(t, "already has an account")
+			row.change(t, st.IdentityStack, up)
+			b.Send(p, "email", ada, "password", stacktest.Password)
+			b.Get("/me").Shows(t, 200, "/me")
+			if got := connectionsOf(t, st.IdentityStack, ada); len(got) != row.want {
+				t.Errorf("got %+v, want %d connections", got, row.want)
+			}
+			u, err := st.Store.UserByEmail(t.Context(), ada)
+			if err != nil || u.Groups != "" {
+				t.Errorf("got the groups %q and error %v, want none", u.Groups, err)
+			}
+		})
+	}
+}
+
 // TestConnectionsAreImported: an export has the accounts at other providers, and an import takes them.
 func TestConnectionsAreImported(t *testing.T) {
 	st := stacktest.NewReachable(t)
