@@ -77,6 +77,9 @@ var when = pacttest.Pattern("2026-05-03T12:00:00Z", `^\d{4}-\d\d-\d\dT\d\d:\d\d:
 // timed matches the times of imports and exports, which have fractions of seconds.
 var timed = pacttest.Pattern("2026-05-03T12:00:00.5Z", `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$`)
 
+// picture is that of a client.
+const picture = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>`
+
 // hashed matches the hash of a secret.
 var hashed = pacttest.Pattern("sha256:"+strings.Repeat("0f", 32), "^sha256:[0-9a-f]{64}$")
 
@@ -228,8 +231,12 @@ func (o operation) run(t *testing.T, p *pacttest.Pact, states []state, token str
 		r.Header["Authorization"], sent.Header["Authorization"] = token, token
 	}
 	if o.body != "" && o.body[0] != '{' {
+		kind := "text/plain"
+		if o.body == picture {
+			kind = "image/svg+xml"
+		}
 		r.Text = o.body
-		sent.Header["Content-Type"], r.Header["Content-Type"] = "text/plain", "text/plain"
+		sent.Header["Content-Type"], r.Header["Content-Type"] = kind, kind
 	} else if o.body != "" {
 		sent.Header["Content-Type"], r.Header["Content-Type"] = "application/json", "application/json"
 		if err := json.Unmarshal([]byte(o.body), &r.JSON); err != nil {
@@ -303,6 +310,7 @@ func clientOperations() []operation {
 	const trusted = `,"federated":{"issuer":"https://ci.example","subject":"main"}`
 	created := []any{"Location", "/admin/v1/" + one}
 	apis := did(`POST resources {"uri":"https://api.example/","scopes":["read"]}` + "\n" + `POST resources {"uri":"https://notes.example/","scopes":["write"]}`)
+	pictured := registered(object{"logo": pacttest.NotEmpty("0f1e2d")})
 	const jags = `{"id_jag":{"issuers":["https://login.example"]}}`
 	const exchanges = `{"grants":["authorization_code","client_credentials","urn:ietf:params:oauth:grant-type:token-exchange"],"serves":["https://api.example/"],"exchange":[{"from":"https://api.example/","to":"https://notes.example/","scopes":["write"]}]}`
 	exchanging := object{"client_id": clientID, "serves": []string{"https://api.example/"},
@@ -351,8 +359,9 @@ func clientOperations() []operation {
 		unknown("GET", one, ""),
 		{method: "PATCH", path: one, body: whole, json: registered(full),
 			given: []state{there, did("PUT groups/staff {}"), did("POST resources " + `{"uri":"https://api.example/"}`)}},
-		{method: "GET", path: one, name: ", with a picture", json: registered(object{"logo": pacttest.NotEmpty("0f1e2d")}),
-			given: []state{there, did("PUT " + one + `/logo <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>`)}},
+		{method: "GET", path: one, name: ", with a picture", json: pictured, given: []state{there, did("PUT " + one + "/logo " + picture)}},
+		{method: "PUT", path: one + "/logo", body: picture, given: []state{there}, json: pictured},
+		{method: "DELETE", path: one + "/logo", given: []state{there, did("PUT " + one + "/logo " + picture)}, json: registered(nil)},
 		{method: "PATCH", path: one, name: " for ID-JAGs", body: jags, given: []state{there},
 			json: registered(object{"id_jag": object{"issuers": []string{"https://login.example"}}})},
 		{method: "PATCH", path: one, name: " for ID-JAGs, with only documented members", body: jags, given: []state{there},
