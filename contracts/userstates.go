@@ -3,11 +3,13 @@ package contracts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 )
 
 var userValues = []Value{
@@ -40,8 +42,9 @@ func userStates() []State {
 		{"a user registered by phone",
 			"A user with a name and a phone number, and no email address.",
 			userParameters("name", "phone_number"), userValues, parseUser},
-		{"the user is in groups", "An operator has put the user into groups.", []Parameter{
+		{"the user is in groups", "An operator has put the user into groups, or a provider has.", []Parameter{
 			{"groups", String, "engineering", nil, "Their names, separated by spaces. Of one that ends in *, there are 201."},
+			{"issuer", String, nil, nil, "That of the provider: the user has an account there, which gives the groups and has been used, unless there are none. Default: an operator gives them."},
 		}, userValues, parseGroups},
 		{"the user is disabled",
 			"An operator has disabled the user, after the earlier states were set up.",
@@ -116,6 +119,10 @@ func parseGroups(a arguments) (setUp, error) {
 			}
 		}
 	}
+	issuer := a.text("issuer")
+	if err := oauth.CheckProviderURL(issuer); issuer != "" && err != nil {
+		return nil, fmt.Errorf("issuer: %w", err)
+	}
 	return func(ctx context.Context, f *fixture) error {
 		if err := f.needUser(ctx); err != nil {
 			return err
@@ -125,12 +132,33 @@ func parseGroups(a arguments) (setUp, error) {
 			if err != nil && !errors.Is(err, account.ErrGroupTaken) {
 				return err
 			}
+			if issuer != "" {
+				continue
+			}
 			if err := f.People.AddMember(ctx, name, f.user.ID); err != nil {
 				return err
 			}
 		}
-		return nil
+		if issuer == "" {
+			return nil
+		}
+		return f.connect(ctx, issuer, names)
 	}, nil
+}
+
+// connect gives the user an account at a provider, which gives the groups. One without groups has
+// not been used.
+func (f *fixture) connect(ctx context.Context, issuer string, groups []string) (err error) {
+	if f.user, err = f.store.User(ctx, f.user.ID); err != nil {
+		return err
+	}
+	c := account.Connection{Issuer: issuer, Subject: "4711", Name: f.user.Email,
+		Groups: account.NewGroups(groups).Names(), Created: time.Now()}
+	if len(groups) > 0 {
+		c.Used = c.Created
+	}
+	f.user.Credentials.Connections = append(f.user.Credentials.Connections, c)
+	return f.store.UpdateUser(ctx, f.user)
 }
 
 func disableUser(ctx context.Context, f *fixture) error {

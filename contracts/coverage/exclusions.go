@@ -62,6 +62,9 @@ func Exclusions() []Exclusion {
 	for _, part := range []string{"authorization_servers", "bearer_methods_supported", "resource"} {
 		all = append(all, Exclusion{"GET /admin/v1/resources 200 body Resource $.resources[*].metadata." + part, shownAlone})
 	}
+	for _, part := range []string{"created_at", "issuer"} { // of connections
+		all = append(all, Exclusion{" $." + part + ": left out", "Only imports leave it out: exports of connections have it."})
+	}
 	all = append(all, Exclusion{"ImportedUser $.id: left out", imports},
 		Exclusion{"ImportedUser $.service_id: left out", imports},
 		Exclusion{" $.scopes: left out", "Only requests may leave out the scopes of an exchange: responses have them."},

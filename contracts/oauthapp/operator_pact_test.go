@@ -74,6 +74,12 @@ var samples = strings.NewReplacer("${user_id}", "17", "${session}", "nq7vkkd2sd0
 // when matches the times of the admin API.
 var when = pacttest.Pattern("2026-05-03T12:00:00Z", `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 
+// timed matches the times of imports and exports, which have fractions of seconds.
+var timed = pacttest.Pattern("2026-05-03T12:00:00.5Z", `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$`)
+
+// picture is that of a client.
+const picture = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>`
+
 // hashed matches the hash of a secret.
 var hashed = pacttest.Pattern("sha256:"+strings.Repeat("0f", 32), "^sha256:[0-9a-f]{64}$")
 
@@ -133,7 +139,8 @@ func person(more object) object {
 		"date_of_birth": "1990-12-10", "address": "12 St James's Square, London",
 		"profile_picture": "https://example.com/ada.png", "has_password": false,
 		"phone_sign_in": false, "second_factor": false, "recovery_codes": 0, "disabled": false,
-		"created_at": when, "updated_at": when, "groups": []string{}, "attributes": object{}}, more)
+		"created_at": when, "updated_at": when, "groups": []string{},
+		"provider_groups": []any{}, "attributes": object{}}, more)
 }
 
 var isUUID = pacttest.Pattern("1f0e9d8c-7b6a-4958-8776-655443322110",
@@ -224,8 +231,12 @@ func (o operation) run(t *testing.T, p *pacttest.Pact, states []state, token str
 		r.Header["Authorization"], sent.Header["Authorization"] = token, token
 	}
 	if o.body != "" && o.body[0] != '{' {
+		kind := "text/plain"
+		if o.body == picture {
+			kind = "image/svg+xml"
+		}
 		r.Text = o.body
-		sent.Header["Content-Type"], r.Header["Content-Type"] = "text/plain", "text/plain"
+		sent.Header["Content-Type"], r.Header["Content-Type"] = kind, kind
 	} else if o.body != "" {
 		sent.Header["Content-Type"], r.Header["Content-Type"] = "application/json", "application/json"
 		if err := json.Unmarshal([]byte(o.body), &r.JSON); err != nil {
@@ -299,6 +310,8 @@ func clientOperations() []operation {
 	const trusted = `,"federated":{"issuer":"https://ci.example","subject":"main"}`
 	created := []any{"Location", "/admin/v1/" + one}
 	apis := did(`POST resources {"uri":"https://api.example/","scopes":["read"]}` + "\n" + `POST resources {"uri":"https://notes.example/","scopes":["write"]}`)
+	pictured := registered(object{"logo": pacttest.NotEmpty("0f1e2d")})
+	const jags = `{"id_jag":{"issuers":["https://login.example"]}}`
 	const exchanges = `{"grants":["authorization_code","client_credentials","urn:ietf:params:oauth:grant-type:token-exchange"],"serves":["https://api.example/"],"exchange":[{"from":"https://api.example/","to":"https://notes.example/","scopes":["write"]}]}`
 	exchanging := object{"client_id": clientID, "serves": []string{"https://api.example/"},
 		"exchange": []any{object{"from": "https://api.example/", "to": "https://notes.example/", "scopes": []string{"write"}}}}
@@ -346,6 +359,15 @@ func clientOperations() []operation {
 		unknown("GET", one, ""),
 		{method: "PATCH", path: one, body: whole, json: registered(full),
 			given: []state{there, did("PUT groups/staff {}"), did("POST resources " + `{"uri":"https://api.example/"}`)}},
+		{method: "GET", path: one, name: ", with a picture", json: pictured, given: []state{there, did("PUT " + one + "/logo " + picture)}},
+		{method: "PUT", path: one + "/logo", body: picture, given: []state{there}, json: pictured},
+		{method: "DELETE", path: one + "/logo", given: []state{there, did("PUT " + one + "/logo " + picture)}, json: registered(nil)},
+		{method: "PATCH", path: one, name: " for ID-JAGs", body: jags, given: []state{there},
+			json: registered(object{"id_jag": object{"issuers": []string{"https://login.example"}}})},
+		{method: "PATCH", path: one, name: " for ID-JAGs, with only documented members", body: jags, given: []state{there},
+			json: object{"id_jag": names(object{"issuers": []any{}})}},
+		{method: "GET", path: "clients", name: " that get tokens for ID-JAGs", given: []state{there, did("PATCH " + one + " " + jags)},
+			json: object{"clients": []any{registered(object{"id_jag": object{"issuers": []string{"https://login.example"}}}), own}, "next": ""}},
 		{method: "PATCH", path: one, name: " for exchanges", body: exchanges, given: []state{there, apis},
 			json: exchanging},
 		{method: "PATCH", path: one, name: " for exchanges, with only documented members", body: exchanges, given: []state{there, apis},
@@ -422,6 +444,13 @@ func userOperations() []operation {
 		"attributes":     object{"team": "blue"},
 		"authenticator":  object{"secret": base64, "created_at": when, "last_step": 0},
 		"recovery_codes": []any{base64}}
+	const login, work = "https://login.example", `PUT providers/work {"kind":"oidc","issuer":"https://login.example","client_id":"gatehouse","groups":{"devs":"staff"}}`
+	mapped := given("the user is in groups", "groups", "staff", "issuer", login)
+	unused := given("the user is in groups", "groups", "", "issuer", login)
+	gives := object{"issuer": login, "groups": []string{"staff"}}
+	member := person(object{"groups": []string{"staff"}, "provider_groups": []any{gives}})
+	connection := object{"provider": "work", "issuer": login, "subject": "4711", "name": "ada@example.com",
+		"groups": []string{"staff"}, "created_at": timed, "used_at": timed}
 	const imported = `{"import":"0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c90","users":[{"line":1,"user":{"name":"Ada","phone_number":"+12025550123","phone_number_verified":true}},{"line":2,"user":{"name":"Eve","email":"nowhere"}}]}`
 	return []operation{
 		{method: "GET", path: "users", query: []string{"after", "0", "limit", "2"}, given: []state{there, given("a user with no optional profile field")},
@@ -441,6 +470,11 @@ func userOperations() []operation {
 		{method: "GET", path: one, name: ", in groups", json: person(object{"groups": []string{"staff"}, "attributes": object{"team": "blue"}}),
 			given: []state{there, did("PUT groups/staff {}"), did("PUT groups/staff/members/${user_id} "),
 				did("PUT attributes/team {}"), did("PATCH " + one + " " + `{"attributes":{"team":"blue"}}`)}},
+		{method: "GET", path: one, name: ", in groups of a provider", given: []state{there, mapped, did(work)}, json: member},
+		{method: "GET", path: one, name: ", in groups of a provider, with only documented members", given: []state{there, mapped, did(work)},
+			json: object{"provider_groups": []any{names(gives)}}},
+		{method: "GET", path: "users", name: " in groups of a provider", given: []state{there, mapped, did(work)},
+			json: object{"users": []any{member}, "next": ""}},
 		unknown("GET", "users/77", ""),
 		{method: "PATCH", path: one, body: `{"name":"Ada L.","bio":null}`, given: []state{there},
 			json: person(object{"name": "Ada L.", "bio": pacttest.Null()})},
@@ -478,6 +512,10 @@ func userOperations() []operation {
 			given: []state{whole, did("PUT groups/staff {}"), did("PUT groups/staff/members/${user_id} "),
 				did("PUT attributes/team {}"), did("PATCH " + one + " " + `{"attributes":{"team":"blue"}}`), given("the user is disabled")}},
 		{method: "GET", path: "users/export", name: ", with only documented members", json: names(object{"users": []any{}, "next": "a"})},
+		{method: "GET", path: "users/export", name: " of a user of a provider", given: []state{there, mapped, did(work)},
+			json: object{"users": []any{object{"connections": []any{connection}}}}},
+		{method: "GET", path: "users/export", name: " of a user of a provider that is gone", given: []state{given("a user with no optional profile field"), unused},
+			json: object{"users": []any{object{"connections": []any{names(object{"issuer": login, "subject": "4711", "created_at": timed})}}}}},
 		{method: "GET", path: "users/export", name: " of a user without a profile", given: []state{given("a user with no optional profile field")},
 			json: object{"users": []any{names(object{"id": 17, "service_id": isUUID, "name": "a"})}}},
 		{method: "GET", path: "users/export", name: ", with only documented members of an app", given: []state{whole},
