@@ -12,8 +12,9 @@ import (
 // page has the recipes: a heading of the third level for each program.
 const page = "../../docs/apps.md"
 
-// left are the recipes that the console has not: their apps may introspect every token.
-var left = []string{"MCP server", "Apache as an API"}
+// left are the recipes that the console has not: their apps may introspect every token, or need a file
+// that declares more than an app.
+var left = []string{"MCP server", "Apache as an API", "Roles in a Go API"}
 
 var (
 	create = regexp.MustCompile(`(?m)^bin/gatehouse client create((?:.*\\\n)*.*)$`)

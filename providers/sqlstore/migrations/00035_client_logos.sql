@@ -5,8 +5,8 @@ CREATE TABLE client_logos (
     type      TEXT NOT NULL, -- media type
     data      BYTEA NOT NULL
 );
-INSERT INTO schema_versions (version, oldest) VALUES (38, 18);
+INSERT INTO schema_versions (version, oldest) VALUES (35, 18);
 
 -- +goose Down
 DROP TABLE client_logos;
-DELETE FROM schema_versions WHERE version = 38;
+DELETE FROM schema_versions WHERE version = 35;
