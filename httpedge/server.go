@@ -252,7 +252,6 @@ func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 		MaxRequestBodySize:           maxBodyBytes,
 		ReduceMemoryUsage:            true, // holds nothing between two requests
 		CloseOnShutdown:              true,
-		MaxIdleWorkerDuration:        time.Second, // the server stays in memory for so long after its end
 		SecureErrorLogMessage:        true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
