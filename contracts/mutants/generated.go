@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"gatehouse/contracts/coverage"
@@ -12,16 +13,21 @@ import (
 
 // Generated returns the mutants of the parts that pacts pin: each part of each response is left
 // out, renamed, null, of another type or of another value. A mutant fails with the first
-// interaction that pins the part in that response.
+// interaction that pins the part in that response. Operations of the admin API share their errors:
+// each part of those is tried in one response of each status.
 func Generated(parts []*coverage.Part) []Mutant {
 	var all []Mutant
 	for _, part := range parts {
 		seen := map[string]bool{}
 		for _, pin := range part.Pins {
-			if seen[pin.Response()] {
+			response := pin.Response()
+			if strings.Contains(pin.Operation, " /admin/") && pin.Status >= http.StatusBadRequest {
+				response = strconv.Itoa(pin.Status)
+			}
+			if seen[response] {
 				continue
 			}
-			seen[pin.Response()] = true
+			seen[response] = true
 			for _, d := range defects(pin) {
 				name := strings.TrimPrefix(part.Name, pin.Response())
 				all = append(all, Mutant{Name: strings.TrimSpace(name + " " + d.name),
