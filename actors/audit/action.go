@@ -24,7 +24,7 @@ const (
 	// FactorsChanged has details: authenticator_added, authenticator_removed, security_key_added,
 	// security_key_removed, recovery_codes_replaced.
 	FactorsChanged Action = "factors_changed"
-	FactorUsed     Action = "factor_used" // details: app or recovery_code
+	FactorUsed     Action = "factor_used" // details: app, recovery_code or security_key; new_browser
 	// ConnectionAdded and ConnectionRemoved have the issuer of another provider as their target.
 	ConnectionAdded   Action = "connection_added"
 	ConnectionRemoved Action = "connection_removed"

@@ -14,8 +14,8 @@ const (
 // AccessTokenType is the token type of access tokens, of either form (RFC 8693 section 3).
 const AccessTokenType = "urn:ietf:params:oauth:token-type:access_token"
 
-// ExchangeRule lets a client exchange access tokens for one resource for such for another
-// (RFC 8693). The client may use tokens that were issued to it, and those for a resource that it
+// ExchangeRule lets a client exchange access tokens for one resource for access tokens for another
+// (RFC 8693). The client may use tokens that were issued to it, and tokens for a resource that it
 // serves.
 type ExchangeRule struct {
 	From   string   `json:"from"` // URI of the resource that the subject token is for
@@ -26,7 +26,7 @@ type ExchangeRule struct {
 // Actor is a client that uses a token in the name of its user (RFC 8693 section 4.1).
 type Actor struct {
 	ClientID string `json:"sub"`
-	Before   *Actor `json:"act,omitempty"` // that got the token which ClientID exchanged; nil = none
+	Before   *Actor `json:"act,omitempty"` // client whose token ClientID exchanged; nil = none
 }
 
 // NewActor returns the clients with these ids, the current one first; nil = there are none.
@@ -127,7 +127,7 @@ var (
 		"Send a token that a user has allowed; a client gets its own with client_credentials.")
 	errStrangeSubject = errSubject("The subject_token was issued to another client, "+
 		"and is for no resource that this client serves.",
-		"Send a token that was issued to this client, or that came to the resource which it serves.")
+		"Send a token that was issued to this client, or that is for a resource that it serves.")
 	errManyExchanges = errSubject("The subject_token comes from 4 exchanges, which is the most.",
 		"Exchange a token that comes from fewer.")
 )
@@ -219,8 +219,7 @@ func (r *Resources) begins(subject *AccessToken, c *Client) (all []*Resource, fa
 	return all, nil
 }
 
-// HaveBegun reports whether all resources are registered at which the exchanges began that led to a
-// token.
+// HaveBegun reports whether the resources of all subject tokens are still registered; true for nil.
 func (r *Resources) HaveBegun(subject *SubjectToken) bool {
 	for ; subject != nil; subject = subject.Subject {
 		if r.byNumber[subject.Resource] == nil {
@@ -266,9 +265,9 @@ func (r *Resources) ruled(rule *ExchangeRule, to *Resource, scope string) (t Tar
 	return t, nil
 }
 
-// Onward returns what the clients with rules, of which exchangers has all, may do elsewhere with
-// tokens for targets that are issued to c: the resources that they reach, also by several exchanges,
-// with all scopes of these rules.
+// Onward returns what other clients may do elsewhere with tokens for targets that are issued to c: the
+// resources that they reach by one or more exchanges, with all scopes of the rules. exchangers are all
+// clients with rules.
 func (r *Resources) Onward(c *Client, targets Targets, exchangers []*Client) Targets {
 	type place struct {
 		at *Resource

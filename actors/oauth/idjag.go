@@ -77,8 +77,8 @@ type IDJAGAssertion struct {
 	Resources []string // that it is for; none = this service
 }
 
-// Key returns the key of its issuer that it says it is signed with, by its key ID, or the only one. nil
-// = there is none that may sign: an RSA key of another size takes too long to check, or is no secret.
+// Key returns the issuer's key with the key ID of the assertion, or the only key; nil = there is none
+// that may sign. RSA keys of other sizes are refused: they are too slow to check, or not secure.
 func (a *IDJAGAssertion) Key(keys []jose.JSONWebKey) *jose.JSONWebKey {
 	key := a.Assertion.Key(keys)
 	if key == nil || key.Algorithm != "" && key.Algorithm != a.signed.Signatures[0].Header.Algorithm {
@@ -118,9 +118,9 @@ func (c *Client) ParseIDJAG(jwt, issuer string, now time.Time) (*IDJAGAssertion,
 	case json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &claims) != nil:
 		return nil, errIDJAG("The claims of the assertion are malformed.")
 	case claims.Issuer == issuer:
-		return nil, errIDJAG("The assertion is of this service, which gives tokens for those of others only.")
+		return nil, errIDJAG("The issuer of the assertion is this service, but must be an identity provider.")
 	case !slices.Contains(c.Options.IDJAG.Issuers, claims.Issuer):
-		return nil, errIDJAG("The assertion is of an issuer that the client is not registered for.")
+		return nil, errIDJAG("The client is not registered for the issuer of the assertion.")
 	case len(claims.Audience) != 1 || claims.Audience[0] != issuer:
 		return nil, errIDJAG("The assertion must have " + issuer + " as its only aud.")
 	case claims.ClientID != c.WireID():
@@ -148,8 +148,8 @@ func (c *Client) ParseIDJAG(jwt, issuer string, now time.Time) (*IDJAGAssertion,
 }
 
 // Grant returns what a request of the client gets for an ID-JAG: the scopes that the ID-JAG names,
-// without those that the client may not have or that need a sign-in here, and of them those that the
-// request names. The error is InvalidTarget or InvalidScope.
+// without those that the client may not have or that need a sign-in here. A scope of the request
+// narrows them. The error is InvalidTarget or InvalidScope.
 func (a *IDJAGAssertion) Grant(
 	c *Client, r *TokenRequest, known *Resources,
 ) (Scopes, Targets, *Error) {

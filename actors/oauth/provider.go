@@ -371,9 +371,9 @@ type ProviderStore interface {
 	SaveProvider(ctx context.Context, p *Provider) error
 	// DeleteProvider deletes a provider, or returns ErrNotFound.
 	DeleteProvider(ctx context.Context, id string) error
-	// EndMapped takes all people out of the groups that a provider's groups stood for, and do no more:
-	// the provider maps to others, is disabled or gone. ended reports whether it took somebody out, in
-	// parts: after an error it may have ended some.
+	// EndMapped ends memberships that no provider gives any more, because it was deleted or disabled, or
+	// maps to other groups. ended reports whether there were any. It works in parts: after an error some
+	// may have ended.
 	EndMapped(ctx context.Context) (ended bool, err error)
 
 	CreateAttempt(ctx context.Context, a *ProviderAttempt) error

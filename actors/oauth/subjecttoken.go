@@ -9,14 +9,14 @@ import (
 // MostExchanges is how many exchanges an access token may come from, one after the other.
 const MostExchanges = 4
 
-// SubjectToken is what an access token says of the token that it was exchanged for (RFC 8693): all
-// that may end that one ends it as well.
+// SubjectToken is what an access token stores of the subject token of its exchange (RFC 8693).
+// Whatever ends the subject token ends the access token as well.
 type SubjectToken struct {
 	ID       TokenID
 	ClientID string        // that it was issued to
 	Epoch    int64         // of that client, as in the token
 	Resource uint16        // that the exchange began at
-	Subject  *SubjectToken // that it was exchanged for itself; nil = it was not
+	Subject  *SubjectToken // of its own exchange; nil = it was not exchanged
 }
 
 // Exchanges returns how many exchanges t comes from.
@@ -28,7 +28,8 @@ func (t *AccessToken) Exchanges() (n int) {
 }
 
 // Actors returns the ids of the clients that use t in the name of its user, the current one first
-// (RFC 8693 section 4.1); nil = it was not exchanged. The client that the user has allowed is none.
+// (RFC 8693 section 4.1); nil = it was not exchanged. The client that the user has allowed is not
+// among them.
 func (t *AccessToken) Actors() (ids []string) {
 	client := t.ClientID
 	for subject := t.Subject; subject != nil; subject = subject.Subject {
@@ -37,8 +38,8 @@ func (t *AccessToken) Actors() (ids []string) {
 	return ids
 }
 
-// A SubjectToken in a record begins with a byte: the length of the client ID, 0 for a UUID, and a bit
-// that says whether another SubjectToken follows.
+// A SubjectToken in a record begins with a byte: the length of the client ID, which is 0 for a UUID,
+// and the bit hasSubject if another SubjectToken follows.
 const hasSubject = 1 << 7
 
 func (s *SubjectToken) append(dst []byte) []byte {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-webauthn/webauthn/protocol/webauthncose"
@@ -70,10 +71,11 @@ func importProblem(u *account.User, now time.Time) (*account.FieldError, error) 
 		return &account.FieldError{Field: "phone_sign_in", Message: "needs a phone number"}, nil
 	case checkImportedPasskeys(&u.Credentials) != nil:
 		return &account.FieldError{Field: "passkeys", Message: "must be as an export wrote them"}, nil
-	case !mayImportConnections(u.Credentials.Connections):
-		return &account.FieldError{Field: "connections", Message: "must be as an export wrote them"}, nil
 	case u.PasswordHash != "" && errors.As(account.CheckHash(u.PasswordHash), &wrong):
 		return &wrong, nil
+	}
+	if text := checkImportedConnections(u.Credentials.Connections); text != "" {
+		return &account.FieldError{Field: "connections", Message: text}, nil
 	}
 	return nil, nil
 }
@@ -99,20 +101,34 @@ func checkImportedPasskeys(c *account.Credentials) error {
 	return nil
 }
 
-// mayImportConnections reports whether the connections are as this service keeps them.
-func mayImportConnections(all []account.Connection) bool {
+// checkImportedConnections returns what is wrong with the connections of a line, for the operator;
+// "" = nothing.
+func checkImportedConnections(all []account.Connection) string {
+	if len(all) > account.MaxConnections {
+		return "must be at most " + strconv.Itoa(account.MaxConnections)
+	}
 	for i, c := range all {
-		same := slices.ContainsFunc(all[:i], func(o account.Connection) bool { return o.Way() == c.Way() })
-		groups := slices.ContainsFunc(c.Groups, func(name string) bool {
-			return !account.IsGroupName(name) || name == account.OperatorsGroup
+		isRepeated := slices.ContainsFunc(all[:i], func(o account.Connection) bool {
+			return o.Way() == c.Way()
 		})
-		if same || groups || oauth.CheckProviderURL(c.Issuer) != nil || c.Subject == "" ||
-			len(c.Subject) > oauth.MostSubject || len(c.Groups) > account.MostGroups ||
-			c.Name != shortLine(c.Name, account.MaxConnectionName) {
-			return false
+		isWrongGroup := func(name string) bool {
+			return !account.IsGroupName(name) || name == account.OperatorsGroup
+		}
+		switch {
+		case oauth.CheckProviderURL(c.Issuer) != nil:
+			return "must each have an issuer with https, or a provider"
+		case c.Subject == "" || len(c.Subject) > oauth.MostSubject:
+			return "must each have a subject of 1 to 255 bytes"
+		case isRepeated:
+			return "must have each issuer and subject once"
+		case len(c.Groups) > account.MostGroups || slices.ContainsFunc(c.Groups, isWrongGroup):
+			return "must have groups that a provider may give: at most 1,000, without " +
+				account.OperatorsGroup
+		case c.Name != shortLine(c.Name, account.MaxConnectionName):
+			return "must have names of one line, of at most 200 characters"
 		}
 	}
-	return len(all) <= account.MaxConnections
+	return ""
 }
 
 // ExportFactors returns the authenticator app of u for a file, whose secret is sealed under the key

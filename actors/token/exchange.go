@@ -10,8 +10,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// exchange serves a token request with a subject token (RFC 8693). Nothing is written: what ends the
-// subject token later ends the new one, which says what it came from.
+// exchange serves a token request with a subject token (RFC 8693). Nothing is written: the new token
+// stores which token it comes from, so that whatever ends that one later ends the new one.
 func (s *Service) exchange(
 	ctx context.Context, a *clientActor, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
@@ -126,11 +126,11 @@ func (s *Service) Onward(
 	return known.Reaches(known.Onward(c, targets, exchangers)), nil
 }
 
-// origin is a token that the token of a session was exchanged for.
+// origin is the subject token of a session's token.
 type origin struct {
 	*oauth.SubjectToken
 	client *clientActor
-	before *origin // that it was exchanged for itself; nil = it was not
+	before *origin // of its own exchange; nil = it was not exchanged
 }
 
 // origin returns what a token comes from, with its clients, which are read if needed.
@@ -178,7 +178,7 @@ func (o *origin) isLive(u *user) bool {
 	return true
 }
 
-// haveEnded reports whether one of the tokens has ended that led to a token.
+// haveEnded reports whether one of the subject tokens behind a token has ended.
 func (e *endedTokens) haveEnded(t *oauth.SubjectToken) bool {
 	for ; t != nil; t = t.Subject {
 		if e.has(&t.ID, &uuid.Nil) {

@@ -17,7 +17,8 @@ import (
 // has begun.
 const requestTimeout = 5 * time.Second
 
-// Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6, RFC 8628, RFC 8693). What it returns is durable.
+// Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6, RFC 8628, RFC 8693). What it
+// returns is durable.
 // A request whose write was queued but not begun when ctx ends has had no effect. One that was
 // begun is awaited up to 5 s longer. The request must not share memory that changes. The source of
 // ctx (package audit) is that of events, which are recorded after the client is authenticated only.

@@ -66,8 +66,8 @@ func (s *Service) PutProvider(
 	return put, created, s.endMapped(ctx)
 }
 
-// endMapped takes people out of the groups that no provider's groups stand for any more. The next
-// change of a provider makes up for a try that failed.
+// endMapped ends memberships that no provider gives any more. After a failure, the next change of a
+// provider repeats it.
 func (s *Service) endMapped(ctx context.Context) error {
 	ended, err := s.config.Tokens.EndMapped(ctx)
 	if ended {

@@ -144,9 +144,9 @@ const inspected = "/oauth/userinfo"
 
 func (f demoFile) greetAgents(b *strings.Builder) {
 	fmt.Fprintf(b, `
-Agents (MCP): any agent may sign in here, since a demo has GATEHOUSE_AGENTS=on. MCP Inspector does so if you connect it:
+Agents (MCP): any agent may sign in here, since a demo has GATEHOUSE_AGENTS=on. Try MCP Inspector, and connect it:
   npx @modelcontextprotocol/inspector --transport http --server-url %s
-It registers itself, and you sign in as %s. After that it finds no MCP server: docs/agents.md says how to guard yours.
+It registers itself, and you sign in as %s. Then it fails, since this is no MCP server: docs/agents.md says how to guard yours.
 `, browsable(f.BaseURL)+inspected, f.User.Email)
 }
 

@@ -136,12 +136,12 @@ func readLogo(path string, parse func([]byte) (*brand.Image, error)) (logoFile, 
 		if errors.As(err, &pathError) {
 			err = pathError.Err
 		}
-		return logoFile{}, fmt.Errorf("must be a file that the server can read: %w", err)
+		return logoFile{}, fmt.Errorf("must be a file that can be read: %w", err)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, brand.MaxImage+1))
 	if err != nil {
-		return logoFile{}, errors.New("must be a file that the server can read")
+		return logoFile{}, errors.New("must be a file that can be read")
 	}
 	image, err := parse(data)
 	return logoFile{path, image}, err

@@ -80,6 +80,14 @@ func cell(value any) string {
 		if _, isKey := value["kty"]; isKey { // a JSON Web Key: its numbers say nothing to people
 			return cell(value["kty"]) + " " + cell(value["kid"])
 		}
+		if to, isRule := value["to"]; isRule { // of token exchange, as --exchange takes it
+			scopes, _ := value["scopes"].([]any)
+			parts := []string{cell(value["from"]), cell(to)}
+			for _, scope := range scopes {
+				parts = append(parts, cell(scope))
+			}
+			return strings.Join(parts, " ")
+		}
 		var parts []string
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(value))) {
 			if name == "hash" { // of a secret: it says nothing to people

@@ -194,7 +194,8 @@ func newSite(setting, address string, secure *tls.Config) (*site, error) {
 	return s, nil
 }
 
-// call sends body, JSON or a *brand.Image, to path of the admin API and returns the JSON of the response. Either may be nil
+// call sends body, JSON or a *brand.Image, to path of the admin API and returns the JSON of the
+// response. Either may be nil
 // = none. A long command needs more than one access token.
 func (r *remote) call(method, path string, body any) (json.RawMessage, error) {
 	fresh := r.token == ""

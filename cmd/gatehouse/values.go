@@ -427,7 +427,7 @@ func parseDrafts(text string, _ *kong.Tag) (drafts, error) {
 	all := list(text)
 	for _, name := range all {
 		if !slices.Contains(oauth.Drafts, name) {
-			return nil, fmt.Errorf("%q is no draft: there are %s", name, strings.Join(oauth.Drafts, ", "))
+			return nil, fmt.Errorf("%q must be one of: %s", name, strings.Join(oauth.Drafts, ", "))
 		}
 	}
 	return all, nil

@@ -246,7 +246,7 @@ func TestIDJAGsThatAreRefused(t *testing.T) {
 	refused("wrong secret", "invalid_client", 401, func(c *oauth.Client) { c.Secrets[0].Hash = oauth.HashOf("x") })
 	client := f.client
 	f.client = f.newClient(func(c *oauth.Client) { c.Options.IDJAG.Issuers = []string{f.up.URL, own} })
-	if a := f.send(f.sign(f.claims("iss", own))); !strings.Contains(a.Body, "of this service") {
+	if a := f.send(f.sign(f.claims("iss", own))); !strings.Contains(a.Body, "is this service") {
 		t.Errorf("got %d %s, want no assertion of the service itself", a.Status, a.Body)
 	}
 	f.client = client

@@ -809,11 +809,22 @@ func TestConnectionsAreImported(t *testing.T) {
 		`{"name":"Ada","connections":[]}`)
 	var refused []string
 	for _, line := range got["refused"].([]any) {
-		refused = append(refused, fmt.Sprintf("%v %v", line.(map[string]any)["line"], line.(map[string]any)["field"]))
+		line := line.(map[string]any)
+		refused = append(refused, fmt.Sprint(line["line"], " ", line["field"], " ", line["message"]))
 	}
 	slices.Sort(refused)
-	want := []string{"10 connections", "11 email", "2 connections", "3 connections", "4 connections",
-		"5 connections", "6 connections", "7 connections", "8 connections", "9 connections"}
+	want := []string{
+		"10 connections must have names of one line, of at most 200 characters",
+		"11 email or phone_number is needed",
+		"2 connections must not have one that belongs to another account",
+		"3 connections must be of providers that exist, or name the issuer",
+		"4 connections must each have an issuer with https, or a provider",
+		"5 connections must each have an issuer with https, or a provider",
+		"6 connections must each have a subject of 1 to 255 bytes",
+		"7 connections must each have a subject of 1 to 255 bytes",
+		"8 connections must have groups that a provider may give: at most 1,000, without gatehouse-operators",
+		"9 connections must have each issuer and subject once",
+	}
 	if got["created"] != 1.0 || !slices.Equal(refused, want) {
 		t.Fatalf("got %v, want one created and %v refused", got, want)
 	}

@@ -209,5 +209,9 @@ func (b *batch) importUser(u *account.User) (*account.FieldError, error) {
 }
 
 func taken(field string) *account.FieldError {
-	return &account.FieldError{Field: field, Message: "belongs to another account"}
+	message := "belongs to another account"
+	if field == "connections" {
+		message = "must not have one that belongs to another account"
+	}
+	return &account.FieldError{Field: field, Message: message}
 }

@@ -15,8 +15,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// mappedSource returns the source of the memberships that a connection gives: its issuer, and what
-// tells it from others there.
+// mappedSource returns the source of the memberships that a connection gives: its issuer, and a hash
+// of issuer and subject.
 func mappedSource(c *account.Connection) string {
 	sum := sha256.Sum256([]byte(c.Way()))
 	return c.Issuer + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
@@ -157,8 +157,8 @@ func (b *batch) mapSource(userID int64, source string, names []string) error {
 	return nil
 }
 
-// noteGroups has everybody read a user again whose groups are others than those before, records that,
-// and ends the grants to clients that the user has no access to any more.
+// noteGroups notes that the groups of a user have changed since was: all nodes read the user again, the
+// audit trail gets the changes, and grants end to clients that the user may not use any more.
 func (b *batch) noteGroups(userID int64, was account.Groups) error {
 	is, err := b.groupsOf(userID)
 	if err != nil || is == was {

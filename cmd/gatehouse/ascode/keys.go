@@ -106,7 +106,7 @@ var ClientKeys = []Key{
 	{"federated", "object", "JWTs of another issuer that authenticate it: {issuer, subject, audience, jwks}; the last two may be missing.", nil},
 	{"id_jag", "object", "For which ID-JAGs it gets access tokens for people: {issuers}, a list of issuers of providers. Needs the draft id-jag.", nil},
 	{"resources", "strings", "URIs of the resources that it may ask for (default: all).", nil},
-	{"serves", "strings", "URIs of the resources that it is: it may exchange access tokens for them that came to it.", nil},
+	{"serves", "strings", "URIs of the resources that it is: it may exchange the access tokens for them that it receives.", nil},
 	{"exchange", "rules", "What it may exchange access tokens for: a list of {from: URI, to: URI, scopes: [SCOPE, ...]}.", nil},
 	{"require_groups", "strings", "Groups of which people must be in one to use it (default: everybody may).", nil},
 }
