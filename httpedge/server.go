@@ -252,6 +252,7 @@ func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 		MaxRequestBodySize:           maxBodyBytes,
 		ReduceMemoryUsage:            true, // holds nothing between two requests
 		CloseOnShutdown:              true,
+		MaxIdleWorkerDuration:        time.Second, // the server stays in memory for so long after its end
 		SecureErrorLogMessage:        true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
