@@ -118,7 +118,13 @@ func (r *records[K, V]) use(key K) *record[K, V] {
 	}
 	made := &record[K, V]{key: key}
 	r.byKey[key] = weak.Make(made)
-	runtime.AddCleanup(made, r.drop, key)
+	// A cleanup that refers to r would keep the whole service in memory after its end.
+	all := weak.Make(r)
+	runtime.AddCleanup(made, func(key K) {
+		if r := all.Value(); r != nil {
+			r.drop(key)
+		}
+	}, key)
 	return made
 }
 
