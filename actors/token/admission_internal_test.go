@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -590,4 +591,25 @@ func TestEveryBitOfTokenCounts(t *testing.T) {
 	if got.Verdict != Admitted || got.Rate.Remaining != 98 || f.actors() != 1 {
 		t.Errorf("got %+v and %d actors, want 98 left and 1", got, f.actors())
 	}
+}
+
+// TestRecordsAreForgotten drops an owner of records that uses one, as a service does: nothing else may
+// keep it in memory.
+func TestRecordsAreForgotten(t *testing.T) {
+	type owner struct {
+		records[int, any]
+		used *record[int, any]
+	}
+	made := func() weak.Pointer[owner] {
+		o := &owner{}
+		o.used = o.use(1)
+		return weak.Make(o)
+	}()
+	for range 100 {
+		if runtime.GC(); made.Value() == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("got an owner that is still in memory, want it to be collected")
 }
