@@ -3,6 +3,7 @@
 package verify_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -102,15 +103,22 @@ func verifyCommitted(t *testing.T, cluster *contracts.Cluster, every int) {
 }
 
 // some returns a pact without the interactions whose number every does not divide, and how many it
-// has.
+// has. Of those of the admin API, which the mutants verify with our own engine first, it has one of
+// twenty.
 func some(t *testing.T, pact []byte, every int) ([]byte, int) {
 	t.Helper()
 	var members map[string]json.RawMessage
 	var all, kept []json.RawMessage
 	err := json.Unmarshal(pact, &members)
 	err = errors.Join(err, json.Unmarshal(members["interactions"], &all))
-	for i := 0; i < len(all); i += every {
-		kept = append(kept, all[i])
+	for i, one := range all {
+		n := every
+		if bytes.Contains(one, []byte(`"path":"/admin/`)) || bytes.Contains(one, []byte(`"path": "/admin/`)) {
+			n *= 20
+		}
+		if i%n == 0 {
+			kept = append(kept, one)
+		}
 	}
 	interactions, failed := json.Marshal(kept)
 	members["interactions"] = interactions
