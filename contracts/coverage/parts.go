@@ -1,6 +1,7 @@
 package coverage
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -125,25 +126,21 @@ func (g *gatherer) operation(o operation) {
 			}
 		}
 		name := o.String() + " " + status
-		response, _ := g.resolve(responses[status])
-		g.add(name, Place{In: Status}, matches)
-		_, shared := g.resolve(responses[status])
-		if shared == "" || !o.isAdmin() {
+		response, shared := g.resolve(responses[status])
+		if !o.isAdmin() {
 			shared = ""
+		}
+		g.add(name, Place{In: Status}, matches)
+		if shared == "" {
 			g.headers(o, name, response, of, matches)
 		} else {
 			g.headers(o, shared, response, matches, matches)
 		}
-		schema := content(response)
-		where := name + " body"
-		if _, component := g.resolve(schema); component != "" && o.isAdmin() {
-			shared = component
-		}
-		if shared != "" {
-			where = shared
-		}
-		if schema != nil {
-			g.body(where, schema, "$", matches)
+		if schema := content(response); schema != nil {
+			if _, component := g.resolve(schema); o.isAdmin() {
+				shared = cmp.Or(component, shared)
+			}
+			g.body(cmp.Or(shared, name+" body"), schema, "$", matches)
 		}
 	}
 }

@@ -313,8 +313,17 @@ var formats = map[string]func(string) error{
 	"date-time": func(s string) error { _, err := time.Parse(time.RFC3339, s); return err },
 	"date":      func(s string) error { _, err := time.Parse(time.DateOnly, s); return err },
 	"uuid":      uuid.Validate,
-	"ipv4":      func(s string) error { _, err := netip.ParseAddr(s); return err },
-	"ipv6":      func(s string) error { _, err := netip.ParseAddr(s); return err },
+	"ipv4":      func(s string) error { return address(s, netip.Addr.Is4) },
+	"ipv6":      func(s string) error { return address(s, netip.Addr.Is6) },
+}
+
+// address returns an error unless a text is an address of a kind.
+func address(text string, isKind func(netip.Addr) bool) error {
+	a, err := netip.ParseAddr(text)
+	if err == nil && !isKind(a) {
+		err = errors.New("it is an address of another kind")
+	}
+	return err
 }
 
 // literal checks a value that must be equal.

@@ -103,8 +103,8 @@ func verifyCommitted(t *testing.T, cluster *contracts.Cluster, every int) {
 }
 
 // some returns a pact without the interactions whose number every does not divide, and how many it
-// has. Of those of the admin API, which the mutants verify with our own engine first, it has one of
-// twenty.
+// has. Of those of the admin API, which TestControl of the mutants verifies with our own engine, it
+// has one of twenty.
 func some(t *testing.T, pact []byte, every int) ([]byte, int) {
 	t.Helper()
 	var members map[string]json.RawMessage
@@ -113,7 +113,7 @@ func some(t *testing.T, pact []byte, every int) ([]byte, int) {
 	err = errors.Join(err, json.Unmarshal(members["interactions"], &all))
 	for i, one := range all {
 		n := every
-		if bytes.Contains(one, []byte(`"path":"/admin/`)) || bytes.Contains(one, []byte(`"path": "/admin/`)) {
+		if bytes.Contains(one, []byte(`"path":"/admin/`)) {
 			n *= 20
 		}
 		if i%n == 0 {
