@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -134,7 +135,7 @@ type Service struct {
 	wrongPasswords ratelimit.Limiter[netip.Addr]
 	codeRequests   ratelimit.Limiter[netip.Addr]
 	attempts       ratelimit.Limiter[netip.Addr] // to sign in with a provider
-	providersRead  providersRead
+	providersRead  atomic.Pointer[providerSet]   // those that were read last
 	smsBudget      *smsBudget
 	known          knownBrowsers
 	sender         *sender
