@@ -208,6 +208,9 @@ type Store interface {
 	// client knows the session: sid for a client that is new to it. The error is ErrNotFound if the
 	// session has ended.
 	AddClientSession(ctx context.Context, hash [32]byte, clientID, sid string) (string, error)
+	// FindClientSession returns ErrNotFound unless the user has a session at now which the client
+	// knows by sid.
+	FindClientSession(ctx context.Context, userID int64, clientID, sid string, now time.Time) error
 
 	Consent(ctx context.Context, userID int64, clientID string) (*Consent, error)
 	// Consents returns all consents of a user. Their Used includes the client's last use of a

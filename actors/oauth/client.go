@@ -147,7 +147,7 @@ type ClientOptions struct {
 	JWKSURI string `json:"jwks_uri,omitempty"`
 	// Federated is in place of own keys: JWTs of another issuer authenticate the client.
 	Federated Federated `json:"federated,omitzero"`
-	// IDJAG says for which ID-JAGs the client gets tokens.
+	// IDJAG says for which ID-JAGs the client gets tokens, and which it gets here.
 	IDJAG IDJAG `json:"id_jag,omitzero"`
 	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
 	Resources []string `json:"resources,omitempty"`
@@ -199,7 +199,8 @@ func (o *ClientOptions) Clone() ClientOptions {
 	copied.Resources = slices.Clone(o.Resources)
 	copied.Serves, copied.Exchange = slices.Clone(o.Serves), slices.Clone(o.Exchange)
 	copied.RequireGroups = slices.Clone(o.RequireGroups)
-	copied.IDJAG.Issuers = slices.Clone(o.IDJAG.Issuers)
+	copied.IDJAG = IDJAG{slices.Clone(o.IDJAG.Issuers), slices.Clone(o.IDJAG.Audiences),
+		slices.Clone(o.IDJAG.Groups)}
 	return copied
 }
 

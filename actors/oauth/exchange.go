@@ -53,8 +53,9 @@ func (c *Client) checkExchange() *RegistrationError {
 	}
 	const field = "exchange"
 	switch has := c.Grants.Contains(TokenExchangeGrant); {
-	case len(o.Exchange) == 0 && has:
-		return &RegistrationError{field, "the grant " + TokenExchangeGrant.String() + " needs a rule"}
+	case len(o.Exchange) == 0 && has && len(o.IDJAG.Audiences) == 0:
+		return &RegistrationError{field, "the grant " + TokenExchangeGrant.String() +
+			" needs a rule, or audiences of id_jag"}
 	case len(o.Exchange) == 0:
 		return nil
 	case !has:
@@ -134,7 +135,13 @@ var (
 
 func errSubject(description, hint string) *Error { return invalidRequest(description, hint) }
 
+// ErrRequestedType is the error for a type of token that is not issued. It must not be modified.
+var ErrRequestedType = invalidRequest("The requested_token_type is not supported.",
+	"Send "+AccessTokenType+", or leave it out.")
+
 var (
+	errActorToken = invalidRequest("An actor_token is not supported.",
+		"Leave it out: the client that authenticates is the actor.")
 	errOneTarget = &Error{Code: InvalidTarget,
 		Description: "A token exchange is for exactly one resource.",
 		Hint:        "Send the URI of one registered resource as resource or audience."}
@@ -148,6 +155,9 @@ var (
 // checkExchange returns an error unless the request has all parameters of a token exchange, and no
 // others that change its meaning (RFC 8693 section 2.1).
 func (r *TokenRequest) checkExchange() *Error {
+	if r.AsksIDJAG() {
+		return r.checkIDJAG()
+	}
 	switch {
 	case r.SubjectToken == "":
 		return invalidRequest("The parameter subject_token is missing.", "Send an access token.")
@@ -155,11 +165,9 @@ func (r *TokenRequest) checkExchange() *Error {
 		return invalidRequest("The subject_token_type is missing, or is not supported.",
 			"Send "+AccessTokenType+".")
 	case r.RequestedTokenType != "" && r.RequestedTokenType != AccessTokenType:
-		return invalidRequest("The requested_token_type is not supported.",
-			"Send "+AccessTokenType+", or leave it out.")
+		return ErrRequestedType
 	case r.HasActorToken:
-		return invalidRequest("An actor_token is not supported.",
-			"Leave it out: the client that authenticates is the actor.")
+		return errActorToken
 	case len(r.Resources) == 0:
 		return errOneTarget
 	}

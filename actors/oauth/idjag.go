@@ -22,49 +22,78 @@ var Drafts = []string{IDJAGDraft}
 // idJAGProfile is what metadata call the draft (section 7.2).
 const idJAGProfile = "urn:ietf:params:oauth:grant-profile:id-jag"
 
+// IDJAGTokenType is the token type of ID-JAGs (section 4.3).
+const IDJAGTokenType = "urn:ietf:params:oauth:token-type:id-jag"
+
 // Limits of ID-JAGs.
 const (
-	MostIDJAGIssuers = 20
-	idJAGTyp         = "oauth-id-jag+jwt"
-	idJAGLifetime    = time.Hour // from now; each that is used is kept for so long
+	MostIDJAGIssuers = 20                 // and audiences
+	IDJAGTyp         = "oauth-id-jag+jwt" // type of the JWT
+	idJAGLifetime    = time.Hour          // from now; each that is used is kept for so long
 )
 
-// IDJAG says for which ID-JAGs a client gets tokens. The zero value is none.
+// IDJAG says for which ID-JAGs a client gets tokens here, and which ID-JAGs it gets here for other
+// services. The zero value is none.
 type IDJAG struct {
-	Issuers []string `json:"issuers,omitempty"` // of providers with which people sign in
+	Issuers   []string `json:"issuers,omitempty"`   // of providers with which people sign in
+	Audiences []string `json:"audiences,omitempty"` // issuers of other services
+	// Groups are those of which a person must be in one to get an ID-JAG here; none = everybody.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // IsZero reports whether there are none.
-func (j IDJAG) IsZero() bool { return len(j.Issuers) == 0 }
+func (j IDJAG) IsZero() bool { return len(j.Issuers)+len(j.Audiences)+len(j.Groups) == 0 }
 
-// checkIDJAG checks whose ID-JAGs the client may send.
+// checkIDJAG checks whose ID-JAGs the client may send, and which it may get.
 func (c *Client) checkIDJAG() *RegistrationError {
 	const field = "id_jag"
-	issuers := c.Options.IDJAG.Issuers
+	j := &c.Options.IDJAG
+	bearer, exchange := c.Grants.Contains(JWTBearerGrant), c.Grants.Contains(TokenExchangeGrant)
 	switch {
-	case c.Grants.Contains(JWTBearerGrant) && len(issuers) == 0:
+	case bearer && len(j.Issuers) == 0:
 		return &RegistrationError{field, "the grant " + JWTBearerGrant.String() + " needs issuers"}
-	case len(issuers) == 0:
+	case j.IsZero():
 		return nil
 	case c.Public:
 		return &RegistrationError{field, "a public client has none"}
 	case c.Options.SelfRegistered:
 		return &RegistrationError{field, "no operator has registered this client"}
-	case c.Options.RequireSecondFactor:
+	case len(j.Issuers) > 0 && !bearer:
+		return &RegistrationError{field, "issuers need the grant " + JWTBearerGrant.String()}
+	case len(j.Issuers) > 0 && c.Options.RequireSecondFactor:
 		return &RegistrationError{field,
-			"a client with require_second_factor has none: nobody signs in here then"}
-	case len(issuers) > MostIDJAGIssuers:
-		return &RegistrationError{field, "a client can have at most 20 issuers"}
+			"a client with require_second_factor has no issuers: nobody signs in here then"}
+	case len(j.Audiences) > 0 && !exchange:
+		return &RegistrationError{field, "audiences need the grant " + TokenExchangeGrant.String()}
+	case len(j.Groups) > 0 && len(j.Audiences) == 0:
+		return &RegistrationError{field, "groups need audiences"}
+	}
+	if text := checkIssuers(j.Issuers); text != "" {
+		return &RegistrationError{field, "issuers: " + text}
+	}
+	if text := checkIssuers(j.Audiences); text != "" {
+		return &RegistrationError{field, "audiences: " + text}
+	}
+	if text := checkGroups(j.Groups); text != "" {
+		return &RegistrationError{field, "groups: " + text}
+	}
+	return nil
+}
+
+// checkIssuers returns what is wrong with a list of issuers, for operators; "" = nothing.
+func checkIssuers(issuers []string) string {
+	if len(issuers) > MostIDJAGIssuers {
+		return "a client can have at most 20"
 	}
 	for i, issuer := range issuers {
 		if err := CheckProviderURL(issuer); err != nil {
-			return &RegistrationError{field, "issuers: " + err.Error()}
+			return err.Error()
 		}
 		if slices.Contains(issuers[:i], issuer) {
-			return &RegistrationError{field, "issuers: each must be different"}
+			return "each must be different"
 		}
 	}
-	return nil
+	return ""
 }
 
 // IDJAGAssertion is an Identity Assertion JWT Authorization Grant whose signature is not checked
@@ -113,8 +142,8 @@ func (c *Client) ParseIDJAG(jwt, issuer string, now time.Time) (*IDJAGAssertion,
 	typ, _ := header.ExtraHeaders[jose.HeaderType].(string)
 	latest := seconds(now.Add(assertionSkew))
 	switch {
-	case strings.TrimPrefix(strings.ToLower(typ), "application/") != idJAGTyp:
-		return nil, errIDJAG("The typ of the assertion must be " + idJAGTyp + ".")
+	case strings.TrimPrefix(strings.ToLower(typ), "application/") != IDJAGTyp:
+		return nil, errIDJAG("The typ of the assertion must be " + IDJAGTyp + ".")
 	case json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &claims) != nil:
 		return nil, errIDJAG("The claims of the assertion are malformed.")
 	case claims.Issuer == issuer:

@@ -18,16 +18,30 @@ func TestClientWithIDJAG(t *testing.T) {
 		change func(*oauth.Client)
 		ok     bool
 	}{
-		"as it is":            {func(*oauth.Client) {}, true},
-		"loopback":            {func(c *oauth.Client) { c.Options.IDJAG.Issuers[0] = "http://127.0.0.1:8080" }, true},
-		"issuers alone":       {func(c *oauth.Client) { c.Grants = oauth.ClientCredentialsGrant }, true},
-		"grant alone":         {func(c *oauth.Client) { c.Options.IDJAG = oauth.IDJAG{} }, false},
-		"public":              {func(c *oauth.Client) { c.Public, c.Secrets = true, nil }, false},
-		"registered itself":   {func(c *oauth.Client) { c.Options.SelfRegistered = true }, false},
-		"second factor":       {func(c *oauth.Client) { c.Options.RequireSecondFactor = true }, false},
-		"http":                {func(c *oauth.Client) { c.Options.IDJAG.Issuers[0] = "http://idp.example" }, false},
-		"query":               {func(c *oauth.Client) { c.Options.IDJAG.Issuers[0] += "?a=b" }, false},
-		"the same issuer":     {func(c *oauth.Client) { c.Options.IDJAG.Issuers = []string{"https://a.example", "https://a.example"} }, false},
+		"as it is":          {func(*oauth.Client) {}, true},
+		"loopback":          {func(c *oauth.Client) { c.Options.IDJAG.Issuers[0] = "http://127.0.0.1:8080" }, true},
+		"issuers alone":     {func(c *oauth.Client) { c.Grants = oauth.ClientCredentialsGrant }, false},
+		"grant alone":       {func(c *oauth.Client) { c.Options.IDJAG = oauth.IDJAG{} }, false},
+		"public":            {func(c *oauth.Client) { c.Public, c.Secrets = true, nil }, false},
+		"registered itself": {func(c *oauth.Client) { c.Options.SelfRegistered = true }, false},
+		"second factor":     {func(c *oauth.Client) { c.Options.RequireSecondFactor = true }, false},
+		"http":              {func(c *oauth.Client) { c.Options.IDJAG.Issuers[0] = "http://idp.example" }, false},
+		"query":             {func(c *oauth.Client) { c.Options.IDJAG.Issuers[0] += "?a=b" }, false},
+		"the same issuer":   {func(c *oauth.Client) { c.Options.IDJAG.Issuers = []string{"https://a.example", "https://a.example"} }, false},
+		"audience": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.IDJAG.Audiences, c.Options.IDJAG.Groups = []string{"https://a.example"}, []string{"staff"}
+		}, true},
+		"audience without its grant": {func(c *oauth.Client) { c.Options.IDJAG.Audiences = []string{"https://a.example"} }, false},
+		"http audience": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.IDJAG.Audiences = []string{"http://a.example"}
+		}, false},
+		"groups alone": {func(c *oauth.Client) { c.Options.IDJAG.Groups = []string{"staff"} }, false},
+		"wrong group": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.IDJAG.Audiences, c.Options.IDJAG.Groups = []string{"https://a.example"}, []string{"The staff"}
+		}, false},
 		"21 issuers":          {func(c *oauth.Client) { c.Options.IDJAG.Issuers = make([]string, 21) }, false},
 		"refresh tokens only": {func(c *oauth.Client) { c.Grants |= oauth.RefreshTokenGrant }, false},
 	} {

@@ -42,6 +42,7 @@ type metadata struct {
 	RequestParameter         bool     `json:"request_parameter_supported"`
 	RequestURI               bool     `json:"request_uri_parameter_supported"` // true if it is missing
 	GrantProfiles            []string `json:"authorization_grant_profiles_supported,omitempty"`
+	ChainingTypes            []string `json:"identity_chaining_requested_token_types_supported,omitempty"`
 	BackchannelLogout        bool     `json:"backchannel_logout_supported"`
 	BackchannelSID           bool     `json:"backchannel_logout_session_supported"`
 }
@@ -70,7 +71,7 @@ type About struct {
 	Documents      bool     // a client_id may be the URL of a client-id metadata document
 	Terms, Privacy string   // URLs of pages for people; "" = none
 	Languages      []string // of pages (BCP 47)
-	IDJAG          bool     // tokens are issued for ID-JAGs
+	IDJAG          bool     // ID-JAGs are issued, and tokens for them
 }
 
 // Metadata returns the metadata of the service as JSON. It says what the service can do, whatever
@@ -120,6 +121,7 @@ func Metadata(about About) []byte {
 	if about.IDJAG {
 		m.GrantTypes = append(m.GrantTypes, JWTBearerGrant.String())
 		m.GrantProfiles = []string{idJAGProfile}
+		m.ChainingTypes = []string{IDJAGTokenType}
 	}
 	return encode(m)
 }

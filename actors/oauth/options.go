@@ -56,13 +56,8 @@ func (c *Client) checkOptions() *RegistrationError {
 			return &RegistrationError{"resources", "each must be different"}
 		}
 	}
-	if len(o.RequireGroups) > MostRequiredGroups {
-		return &RegistrationError{"require_groups", "a client can have at most 20"}
-	}
-	for i, name := range o.RequireGroups {
-		if !groupName.MatchString(name) || slices.Contains(o.RequireGroups[:i], name) {
-			return &RegistrationError{"require_groups", "each must be the name of a group, and different"}
-		}
+	if text := checkGroups(o.RequireGroups); text != "" {
+		return &RegistrationError{"require_groups", text}
 	}
 	if o.BackchannelLogoutURI != "" {
 		if err := checkServerURL(o.BackchannelLogoutURI); err != nil {
@@ -193,6 +188,19 @@ func CheckResourceURI(uri string) error {
 		return errors.New("it must have at most 250 bytes")
 	}
 	return checkServerURL(uri)
+}
+
+// checkGroups returns what is wrong with a list of groups, for operators; "" = nothing.
+func checkGroups(names []string) string {
+	if len(names) > MostRequiredGroups {
+		return "a client can have at most 20"
+	}
+	for i, name := range names {
+		if !groupName.MatchString(name) || slices.Contains(names[:i], name) {
+			return "each must be the name of a group, and different"
+		}
+	}
+	return ""
 }
 
 // groupName is what the name of a group looks like.

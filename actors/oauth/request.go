@@ -50,9 +50,12 @@ type TokenRequest struct {
 type TokenExchange struct {
 	SubjectToken, SubjectTokenType string
 	RequestedTokenType             string   // "" = none
-	Audiences                      []string // also among the Resources of the request
+	Audiences                      []string // also among the Resources, but not for an ID-JAG
 	HasActorToken                  bool     // or a type of one
 }
+
+// AsksIDJAG reports whether the request is for an ID-JAG.
+func (x *TokenExchange) AsksIDJAG() bool { return x.RequestedTokenType == IDJAGTokenType }
 
 // TokenResponse is a successful response of the token endpoint (interface document, section 2.1).
 type TokenResponse struct {

@@ -12,7 +12,11 @@ func (r *TokenResponse) AppendJSON(dst []byte) []byte {
 	if r.IssuedTokenType != "" {
 		dst = appendString(dst, `,"issued_token_type":`, r.IssuedTokenType)
 	}
-	dst = append(dst, `,"token_type":"Bearer","expires_in":`...)
+	tokenType := `,"token_type":"Bearer","expires_in":`
+	if r.IssuedTokenType == IDJAGTokenType { // it opens nothing by itself (RFC 8693 section 2.2.1)
+		tokenType = `,"token_type":"N_A","expires_in":`
+	}
+	dst = append(dst, tokenType...)
 	dst = strconv.AppendInt(dst, int64(r.ExpiresIn/time.Second), 10)
 	if r.RefreshToken != "" {
 		dst = append(append(append(dst, `,"refresh_token":"`...), r.RefreshToken...), '"')

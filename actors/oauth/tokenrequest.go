@@ -35,7 +35,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	}
 	r := &TokenRequest{Credentials: c, Grant: grant, Scope: scope, Resources: resources}
 	r.TokenExchange = subject
-	if grant == TokenExchangeGrant {
+	if grant == TokenExchangeGrant && !r.AsksIDJAG() {
 		r.Resources = append(resources, subject.Audiences...)
 	}
 	switch grant {

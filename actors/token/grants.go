@@ -78,6 +78,9 @@ func (s *Service) token(
 	case oauth.JWTBearerGrant:
 		return s.redeemIDJAG(ctx, a, known, r, now)
 	case oauth.TokenExchangeGrant:
+		if r.AsksIDJAG() {
+			return s.issueIDJAG(ctx, known, r, now)
+		}
 		return s.exchange(ctx, a, known, r, now)
 	}
 	return s.issue(ctx, a, known, r, now)

@@ -60,7 +60,7 @@ type Config struct {
 	Languages      []string // of pages (BCP 47); optional
 	// ClientMetadata accepts a client_id that is the URL of a metadata document; optional.
 	ClientMetadata bool
-	// IDJAG issues tokens for ID-JAGs; optional. ProviderKeys are required then.
+	// IDJAG issues ID-JAGs, and tokens for them; optional. ProviderKeys are required then.
 	IDJAG        bool
 	ProviderKeys ProviderKeys
 	// RedirectSchemes are private-use schemes without a dot that clients which register or describe

@@ -69,7 +69,7 @@ type clientCreate struct {
 	ClientURI         string   `name:"client-uri" placeholder:"URL" help:"Page about the client, linked on the consent page: https, or http on this machine."`
 	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Redirect URI. May be repeated."`
 	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"Scopes that it may request, separated by spaces or repeated: view-user, detail-user, openid, profile, email, phone, address and offline_access; \"\" = none (default: view-user; server-operations for an operator)."`
-	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"Grant that it may use: authorization_code, refresh_token, client_credentials, urn:ietf:params:oauth:grant-type:device_code for devices, urn:ietf:params:oauth:grant-type:token-exchange for --exchange, or urn:ietf:params:oauth:grant-type:jwt-bearer for --id-jag-issuer. May be repeated (default: the first two; client_credentials for an operator)."`
+	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"Grant that it may use: authorization_code, refresh_token, client_credentials, urn:ietf:params:oauth:grant-type:device_code for devices, urn:ietf:params:oauth:grant-type:token-exchange for --exchange or --id-jag-audience, or urn:ietf:params:oauth:grant-type:jwt-bearer for --id-jag-issuer. May be repeated (default: the first two; client_credentials for an operator)."`
 	Public            bool     `name:"public" help:"It cannot keep a secret: an app or a web page."`
 	Operator          bool     `name:"operator" help:"It may use the admin API."`
 	ApproveDetailUser bool     `name:"approve-detail-user" help:"Approve it for the scope detail-user."`

@@ -24,7 +24,9 @@ type clientOptions struct {
 	FederatedSubject      *string  `name:"federated-subject" group:"options" placeholder:"SUBJECT" help:"The sub of these JWTs, exactly, such as repo:acme/shop:ref:refs/heads/main."`
 	FederatedAudience     *string  `name:"federated-audience" group:"options" placeholder:"AUDIENCE" help:"Their only aud (default: the public address of gatehouse)."`
 	FederatedJWKS         *string  `name:"federated-jwks" group:"options" placeholder:"FILE" help:"Keys of the issuer, as a JSON Web Key Set (default: those that its metadata name, at a public address)."`
-	IDJAGIssuer           []string `name:"id-jag-issuer" group:"options" sep:"none" placeholder:"URL" help:"Provider with which people sign in, whose ID-JAGs get it access tokens for them; needs the grant jwt-bearer and --drafts=id-jag at the server. May be repeated; replaces all registered ones."`
+	IDJAGIssuer           []string `name:"id-jag-issuer" group:"options" sep:"none" placeholder:"URL" help:"Provider with which people sign in, whose ID-JAGs get it access tokens for them; needs the grant jwt-bearer and --drafts=id-jag at the server. May be repeated. The --id-jag options replace all that are registered."`
+	IDJAGAudience         []string `name:"id-jag-audience" group:"options" sep:"none" placeholder:"URL" help:"Issuer of another service for which it gets ID-JAGs here; needs the grant token-exchange and --drafts=id-jag at the server. May be repeated."`
+	IDJAGGroup            []string `name:"id-jag-group" group:"options" sep:"none" placeholder:"GROUP" help:"Group of people for whom it gets ID-JAGs here. May be repeated (default: everybody)."`
 	Resource              []string `name:"resource" group:"options" sep:"none" placeholder:"URI" help:"Resource that it may ask for, needed for client_credentials. May be repeated; replaces all registered ones (default: all)."`
 	Serves                []string `name:"serves" group:"options" sep:"none" placeholder:"URI" help:"Resource that it is: it may exchange the access tokens for this resource that it receives, as --exchange says. May be repeated; replaces all registered ones."`
 	Exchange              []string `name:"exchange" group:"options" sep:"none" placeholder:"RULE" help:"Rule by which it exchanges access tokens for one resource for tokens for another: \"FROM TO SCOPE...\", two URIs and the scopes that it may have there. Needs the grant urn:ietf:params:oauth:grant-type:token-exchange. May be repeated; replaces all rules."`
@@ -51,10 +53,12 @@ func (o *clientOptions) set(body map[string]any) error {
 	setWords(body, "resources", o.Resource)
 	setWords(body, "serves", o.Serves)
 	setWords(body, "require_groups", o.RequireGroup)
-	if o.IDJAGIssuer != nil {
-		issuers := map[string]any{}
-		setWords(issuers, "issuers", o.IDJAGIssuer)
-		body["id_jag"] = issuers
+	jags := map[string]any{}
+	setWords(jags, "issuers", o.IDJAGIssuer)
+	setWords(jags, "audiences", o.IDJAGAudience)
+	setWords(jags, "groups", o.IDJAGGroup)
+	if len(jags) > 0 {
+		body["id_jag"] = jags
 	}
 	if err := setRules(body, o.Exchange); err != nil {
 		return err

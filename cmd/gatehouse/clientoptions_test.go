@@ -117,7 +117,9 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 		want string
 	}{
 		{jwtBearer, exitFailed, "id_jag"},
-		{"--id-jag-issuer=http://idp.example", exitFailed, "id_jag"},
+		{"--id-jag-issuer=https://idp.example", exitFailed, "jwt-bearer"},
+		{"--id-jag-audience=https://tasks.example", exitFailed, "token-exchange"},
+		{"--id-jag-group=staff", exitFailed, "audiences"},
 		{"--grant=device", exitFailed, "urn:ietf:params:oauth:grant-type:device_code"},
 		{"--grant=", exitFailed, "grants"},
 		{"--id-token-alg=none", exitFailed, "id_token_alg"},

@@ -311,7 +311,9 @@ func clientOperations() []operation {
 	created := []any{"Location", "/admin/v1/" + one}
 	apis := did(`POST resources {"uri":"https://api.example/","scopes":["read"]}` + "\n" + `POST resources {"uri":"https://notes.example/","scopes":["write"]}`)
 	pictured := registered(object{"logo": pacttest.NotEmpty("0f1e2d")})
-	const jags = `{"id_jag":{"issuers":["https://login.example"]}}`
+	const jags = `{"grants":["authorization_code","client_credentials","urn:ietf:params:oauth:grant-type:jwt-bearer","urn:ietf:params:oauth:grant-type:token-exchange"],"id_jag":{"issuers":["https://login.example"],"audiences":["https://tasks.example"],"groups":["staff"]}}`
+	assertions := object{"client_id": clientID, "id_jag": object{"issuers": []string{"https://login.example"},
+		"audiences": []string{"https://tasks.example"}, "groups": []string{"staff"}}}
 	const exchanges = `{"grants":["authorization_code","client_credentials","urn:ietf:params:oauth:grant-type:token-exchange"],"serves":["https://api.example/"],"exchange":[{"from":"https://api.example/","to":"https://notes.example/","scopes":["write"]}]}`
 	exchanging := object{"client_id": clientID, "serves": []string{"https://api.example/"},
 		"exchange": []any{object{"from": "https://api.example/", "to": "https://notes.example/", "scopes": []string{"write"}}}}
@@ -363,11 +365,17 @@ func clientOperations() []operation {
 		{method: "PUT", path: one + "/logo", body: picture, given: []state{there}, json: pictured},
 		{method: "DELETE", path: one + "/logo", given: []state{there, did("PUT " + one + "/logo " + picture)}, json: registered(nil)},
 		{method: "PATCH", path: one, name: " for ID-JAGs", body: jags, given: []state{there},
-			json: registered(object{"id_jag": object{"issuers": []string{"https://login.example"}}})},
+			json: assertions},
 		{method: "PATCH", path: one, name: " for ID-JAGs, with only documented members", body: jags, given: []state{there},
+			json: object{"id_jag": names(object{"issuers": []any{}, "audiences": []any{}, "groups": []any{}})}},
+		{method: "PATCH", path: one, name: " for ID-JAGs of a provider, with only documented members", given: []state{there},
+			body: `{"grants":["urn:ietf:params:oauth:grant-type:jwt-bearer"],"id_jag":{"issuers":["https://login.example"]}}`,
 			json: object{"id_jag": names(object{"issuers": []any{}})}},
+		{method: "PATCH", path: one, name: " for ID-JAGs of this service, with only documented members", given: []state{there},
+			body: `{"grants":["urn:ietf:params:oauth:grant-type:token-exchange"],"id_jag":{"audiences":["https://tasks.example"]}}`,
+			json: object{"id_jag": names(object{"audiences": []any{}})}},
 		{method: "GET", path: "clients", name: " that get tokens for ID-JAGs", given: []state{there, did("PATCH " + one + " " + jags)},
-			json: object{"clients": []any{registered(object{"id_jag": object{"issuers": []string{"https://login.example"}}}), own}, "next": ""}},
+			json: object{"clients": []any{assertions, own}, "next": ""}},
 		{method: "PATCH", path: one, name: " for exchanges", body: exchanges, given: []state{there, apis},
 			json: exchanging},
 		{method: "PATCH", path: one, name: " for exchanges, with only documented members", body: exchanges, given: []state{there, apis},

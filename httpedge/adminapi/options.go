@@ -112,11 +112,13 @@ func (o *object) idJAG(name string, to *oauth.IDJAG) {
 		*to = oauth.IDJAG{}
 		return
 	}
-	if !o.member(name, "must be an object with issuers", &inner.members) {
+	if !o.member(name, "must be an object with issuers or audiences", &inner.members) {
 		return
 	}
 	var j oauth.IDJAG
 	inner.texts("issuers", &j.Issuers)
+	inner.texts("audiences", &j.Audiences)
+	inner.texts("groups", &j.Groups)
 	if err := inner.end(); err != nil {
 		o.refuse(name, err.Error())
 	}

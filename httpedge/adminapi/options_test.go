@@ -79,11 +79,13 @@ func TestAdminAPIClientOptions(t *testing.T) {
 		got["subject"] != "repo:a/b" || got["audience"] != nil || got["jwks"] == nil {
 		t.Errorf("got %v, want what was sent", got)
 	}
-	changed = o.Do(200, http.MethodPatch, path, `{"id_jag":{"issuers":["https://idp.example"]}}`).Object(t)
+	changed = o.Do(200, http.MethodPatch, path, `{"grants":["authorization_code",
+		"urn:ietf:params:oauth:grant-type:jwt-bearer","urn:ietf:params:oauth:grant-type:token-exchange"],
+		"id_jag":{"issuers":["https://idp.example"],"audiences":["https://tasks.example"],"groups":["staff"]}}`).Object(t)
 	if got := changed["id_jag"].(map[string]any)["issuers"].([]any); len(got) != 1 || got[0] != "https://idp.example" {
 		t.Errorf("got %v, want what was sent", got)
 	}
-	if bare := o.Do(200, http.MethodPatch, path, `{"id_jag":{}}`).Object(t); bare["id_jag"] != nil {
+	if bare := o.Do(200, http.MethodPatch, path, `{"grants":["authorization_code"],"id_jag":{}}`).Object(t); bare["id_jag"] != nil {
 		t.Errorf("got %v, want no issuer", bare["id_jag"])
 	}
 	changed = o.Do(200, http.MethodPatch, path, `{"grants":["authorization_code","urn:ietf:params:oauth:grant-type:token-exchange"],

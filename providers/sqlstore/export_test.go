@@ -94,7 +94,7 @@ func Statements() []string {
 		selectFactorGuesses, deleteFactorGuess, freeFactorGuesses,
 		selectEnding + oneSession + ")", selectEnding + otherSessions + ")", selectEnding + surplusSessions + ")",
 		deleteWhich + oneSession, deleteWhich + otherSessions, deleteWhich + surplusSessions,
-		selectClientSession, addClientSession, tellClients, revokeSessionCodes, revokeSessionFamilies,
+		selectClientSession, findClientSession, addClientSession, tellClients, revokeSessionCodes, revokeSessionFamilies,
 		countLogouts, dueLogouts, delayLogout, endLogout,
 		selectConsent, selectConsents, grantConsent, hasGrantParties, useSignIn,
 		countEnds, dropAccess,

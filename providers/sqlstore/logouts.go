@@ -16,7 +16,9 @@ import (
 
 const (
 	selectClientSession = `SELECT sid FROM session_clients WHERE session = $1 AND client_id = $2 AND NOT told`
-	addClientSession    = `INSERT INTO session_clients (session, client_id, sid, told)
+	findClientSession   = `SELECT 1 FROM sessions s JOIN session_clients sc ON sc.session = s.hash
+WHERE s.user_id = $1 AND sc.client_id = $2 AND sc.sid = $3 AND NOT sc.told AND s.expires > $4`
+	addClientSession = `INSERT INTO session_clients (session, client_id, sid, told)
 SELECT s.hash, c.id, $3, FALSE FROM sessions s CROSS JOIN clients c WHERE s.hash = $1 AND c.id = $2
 ON CONFLICT (session, client_id) DO UPDATE SET told = FALSE RETURNING sid`
 
@@ -66,6 +68,19 @@ func (s *Store) AddClientSession(ctx context.Context, hash [32]byte, clientID, s
 		return orRefusal(err, account.ErrNotFound)
 	})
 	return known, wrap("add a client to a session", err)
+}
+
+// FindClientSession implements account.Store.
+func (s *Store) FindClientSession(
+	ctx context.Context, userID int64, clientID, sid string, now time.Time,
+) error {
+	var one int
+	err := fmt.Errorf("sid: %w", account.ErrNotFound)
+	if isText(clientID) && isText(sid) {
+		err = readOne(ctx, s, account.ErrNotFound, findClientSession,
+			[]any{userID, clientID, sid, millis(now)}, func(r row) error { return r.Scan(&one) })
+	}
+	return wrap("find session of a client", err)
 }
 
 // ending is a client of a session that ends.

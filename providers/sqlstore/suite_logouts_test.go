@@ -72,9 +72,19 @@ func clientSessionIsKept(t *testing.T, f *fixture) {
 		t.Errorf("got %q, %q, %q and %q for another session, want one ID a session", first, again, got,
 			other)
 	}
+	find := func(userID int64, clientID, sid string, now time.Time) error {
+		return f.FindClientSession(f.ctx, userID, clientID, sid, now)
+	}
+	f.must(find(s.UserID, f.client.ID, first, f.now))
+	f.wantError("another user", find(s.UserID+1, f.client.ID, first, f.now), account.ErrNotFound)
+	f.wantError("another client", find(s.UserID, "nobody", first, f.now), account.ErrNotFound)
+	f.wantError("another ID", find(s.UserID, f.client.ID, first+"x", f.now), account.ErrNotFound)
+	f.wantError("NUL", find(s.UserID, f.client.ID, "\x00", f.now), account.ErrNotFound)
+	f.wantError("expired session", find(s.UserID, f.client.ID, first, s.Expires), account.ErrNotFound)
 	f.endedTokens(f.DeleteSession(f.ctx, s.Hash))
 	_, err = f.ClientSession(f.ctx, s.Hash, f.client.ID)
 	f.wantError("ended session", err, account.ErrNotFound)
+	f.wantError("ended session by its ID", find(s.UserID, f.client.ID, first, f.now), account.ErrNotFound)
 }
 
 // sessionEnds are the ways to end a session, and no other one of the user that is newer.

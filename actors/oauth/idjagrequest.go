@@ -1,0 +1,91 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The types of subject tokens for an ID-JAG (RFC 8693 section 3).
+const (
+	IDTokenType      = "urn:ietf:params:oauth:token-type:id_token"
+	RefreshTokenType = "urn:ietf:params:oauth:token-type:refresh_token"
+)
+
+// IDJAGLifetime is how long an ID-JAG of this service is valid.
+const IDJAGLifetime = 5 * time.Minute
+
+// IDJAGClaims are those of an ID-JAG that this service issues
+// (draft-ietf-oauth-identity-assertion-authz-grant section 3).
+type IDJAGClaims struct {
+	Issuer   string   `json:"iss"`
+	Subject  string   `json:"sub"` // the user's id in decimal digits
+	Audience string   `json:"aud"` // issuer of the service that it is for
+	ClientID string   `json:"client_id"`
+	ID       string   `json:"jti"`
+	Expires  int64    `json:"exp"`
+	Issued   int64    `json:"iat"`
+	Resource []string `json:"resource,omitempty"`
+	Scope    string   `json:"scope,omitempty"` // of the other service
+	Email    string   `json:"email,omitempty"`
+}
+
+// checkIDJAG returns an error unless the request has all parameters of one for an ID-JAG (section
+// 4.3). Scopes and resources are those of another service, so only their form is checked.
+func (r *TokenRequest) checkIDJAG() *Error {
+	switch {
+	case r.SubjectToken == "":
+		return invalidRequest("The parameter subject_token is missing.", "Send an id_token.")
+	case r.SubjectTokenType != IDTokenType && r.SubjectTokenType != RefreshTokenType:
+		return invalidRequest("The subject_token_type is missing, or is not supported.",
+			"Send "+IDTokenType+" or "+RefreshTokenType+".")
+	case r.HasActorToken:
+		return errActorToken
+	case len(r.Audiences) != 1:
+		return errOneAudience
+	case len(r.Resources) > MostIDJAGResources:
+		return &Error{Code: InvalidTarget, Description: "The request names more than 20 resources.",
+			Hint: "Send fewer."}
+	}
+	for _, uri := range r.Resources {
+		if CheckResourceURI(uri) != nil {
+			return errTarget
+		}
+	}
+	for _, name := range strings.Fields(r.Scope) {
+		if !isScopeName(name) {
+			return errUnknownScope
+		}
+	}
+	return nil
+}
+
+// MostIDJAGResources is how many resources an ID-JAG may name.
+const MostIDJAGResources = 20
+
+var (
+	errOneAudience = &Error{Code: InvalidTarget,
+		Description: "An ID-JAG is for exactly one audience.",
+		Hint:        "Send the issuer of the other service as audience, once."}
+	errNoAudience = &Error{Code: InvalidTarget,
+		Description: "The client may not get ID-JAGs for this audience.",
+		Hint:        "Ask the operator to add it to the client."}
+)
+
+// Errors about the subject token of an ID-JAG. They must not be modified.
+var (
+	// ErrIDJAGSubject is the error for a subject token that gives nothing.
+	ErrIDJAGSubject = errSubject("The subject_token is not valid, or is not one of this client.",
+		"Send an id_token or a refresh token of this service that the client has now.")
+	// ErrIDJAGGroups is the error for a user for whom the client gets no ID-JAG.
+	ErrIDJAGGroups = errSubject("The user is in no group for which the client gets ID-JAGs.",
+		"Ask the operator to add the user to a group of the client.")
+)
+
+// CheckAudience returns an error unless c may get an ID-JAG for the audience of a request.
+func (c *Client) CheckAudience(r *TokenRequest) *Error {
+	if !slices.Contains(c.Options.IDJAG.Audiences, r.Audiences[0]) {
+		return errNoAudience
+	}
+	return nil
+}
