@@ -1,10 +1,13 @@
 package texts_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/BurntSushi/toml"
 
 	"gatehouse/actors/texts"
 )
@@ -118,6 +121,34 @@ func TestPlurals(t *testing.T) {
 	for n, want := range []string{"", "a", "a and b", "a, b and c"} {
 		if got := en.Plain(texts.List(list[:n])); got != want {
 			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestLanguagesAreWhole finds texts for people that a language does not have, or has in English.
+func TestLanguagesAreWhole(t *testing.T) {
+	read := func(name string) (file map[string]map[string]any) {
+		t.Helper()
+		if _, err := toml.DecodeFile("languages/"+name, &file); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	english, operators := read("en.toml"), []string{"console", "trail"}
+	for _, name := range []string{"ar.toml", "de.toml", "es.toml", "fr.toml", "id.toml", "ja.toml", "pt-BR.toml"} {
+		file := read(name)
+		isDraft := name == "ar.toml" || name == "ja.toml"
+		for group, all := range english {
+			if isDraft && slices.Contains(operators, group) {
+				continue
+			}
+			for key, text := range all {
+				own, ok := file[group][key]
+				words, isText := text.(string)
+				if !ok || isText && own == text && strings.Count(words, " ") > 2 {
+					t.Errorf("%s: got %v for %s.%s, want a text of that language", name, own, group, key)
+				}
+			}
 		}
 	}
 }
