@@ -9,29 +9,30 @@ PACTLIB  := $(CURDIR)/.tools/pact
 PACTENV  := CGO_ENABLED=1 GOGC=400 LIBRARY_PATH=$(PACTLIB) LD_LIBRARY_PATH=$(PACTLIB) PACT_DO_NOT_TRACK=true PACT_LOG_LEVEL=ERROR
 
 # With these tags net and os/user are the same with cgo and without, so that Go compiles once for the
-# static program and for what needs cgo. Flags on the command line replace those in the variable.
+# static program and for what needs cgo. Flags on the command line replace those in the variable. All
+# is built with -trimpath, as a release is, so that tests and lint share what Go compiles.
 PURE := netgo,osusergo
-export GOFLAGS += -tags=$(PURE)
+export GOFLAGS += -tags=$(PURE) -trimpath
 
 # A program with the race detector sleeps a second before its end, and each package is one. Heaps of
 # tests are small: fewer collections save a tenth of the processor time.
 RACEENV  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 GOGC=400
 # SQLite is C translated to Go. The race detector sees the heap of Go but not that of SQLite, and
 # makes it several times slower. It stays on in the driver and in modernc.org/libc, where it finds
-# a connection that two goroutines use at once. cmd/gatehouse/race_test.go has the same flags.
-export RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
+# a connection that two goroutines use at once. cmd/gatehouse/main_test.go has the same flags.
+RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
 
 help: ## Say what can be made (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static binary bin/gatehouse
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gatehouse ./cmd/gatehouse
+	CGO_ENABLED=0 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gatehouse ./cmd/gatehouse
 
 run: build ## Build, then serve a demo with a simulated upstream
 	bin/gatehouse demo
 
 demo-cluster: build ## Run a demo of three nodes with PostgreSQL and a balancer
-	go build -trimpath -o bin/demo-cluster ./loadtest/nodes/demo
+	go build -o bin/demo-cluster ./loadtest/nodes/demo
 	bin/demo-cluster
 
 setup: ## Install what the tests need, or say what is missing
@@ -47,7 +48,7 @@ contracts: pact-lib contract-tools ## Check the contracts with client programs a
 	$(PACTENV) scripts/contracts
 
 pactcheck: ## Build the static bin/pactcheck, which verifies pacts of client programs
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pactcheck ./contracts/pactcheck
+	CGO_ENABLED=0 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pactcheck ./contracts/pactcheck
 
 pactcheck-dist: ## Pack pactcheck for Linux, macOS and Windows, for teams without a checkout
 	scripts/pactcheck-dist bin linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
@@ -55,10 +56,10 @@ pactcheck-dist: ## Pack pactcheck for Linux, macOS and Windows, for teams withou
 # The packages that take longest come first. The tests of contracts have run by then, and make lint
 # runs every analyzer that go test would run.
 test: setup contracts ## Run every test with the race detector (about 20 minutes on two processors)
-	$(RACEENV) go test $(RACE) -vet=off -p 3 -timeout 30m ./cmd/gatehouse ./providers/sqlstore ./actors/token $$(go list ./... | grep -v '/contracts\(/\|$$\)')
+	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./providers/sqlstore ./actors/token $$(go list ./... | grep -v '/contracts\(/\|$$\)')
 
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
-	$(PACTENV) scripts/nodes
+	$(PACTENV) RACE='$(RACE)' scripts/nodes
 
 test-clients: setup ## Sign in with published programs and a real browser (a few minutes)
 	scripts/programs
@@ -66,8 +67,10 @@ test-clients: setup ## Sign in with published programs and a real browser (a few
 
 test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, test-deploy, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
-	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
-	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -crashes 50
+	$(PACTENV) RACE='$(RACE)' scripts/contracts
+	CGO_ENABLED=1 go test $(RACE) -timeout 60m ./cmd/gatehouse -program-race
+	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -program-race -soak $(SOAK)
+	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -program-race -crashes 50
 	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
 	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
 	go test -timeout 60m -run Mishaps ./cmd/gatehouse -mishaps 100
@@ -80,7 +83,7 @@ test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK
 	go run ./loadtest/nodes/run -old bin/last-release versions
 	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
 	$(MAKE) test-deploy
-	$(PACTENV) scripts/nodes all
+	$(PACTENV) RACE='$(RACE)' scripts/nodes all
 	scripts/fuzz 5m
 
 fuzz: ## Fuzz each target for FUZZTIME (30s)
@@ -93,7 +96,7 @@ compare: ## Measure lookups, profiles and tokens relative to raw fasthttp
 	go run ./loadtest/compare
 
 load: build ## Run a short round of every load scenario, with thresholds
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest
+	go build -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest
 	bin/loadtest round
 
 notices: ## Write the licenses of what is linked, for the commands licenses
@@ -118,16 +121,15 @@ test-deploy: ## Try packages, images, manifests, dashboards and a release (half 
 	scripts/deploy-tools
 	go test -tags deploy,$(PURE) -vet=off -count 1 -timeout 90m ./deploy
 
-# With -trimpath, as make build: Go then compiles once for vet, staticcheck, the build and the
-# programs that tests start.
+# For Windows all is compiled, but neither optimized nor linked.
 lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
 	test -z "$$(gofmt -l . | tee /dev/stderr)"
-	go vet -trimpath -tags pact,programs,deploy,$(PURE) ./...
-	CGO_ENABLED=0 go build -C tools -trimpath -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-	GOFLAGS=-trimpath bin/staticcheck -tags pact,programs,deploy,$(PURE) ./...
+	go vet -tags pact,programs,deploy,$(PURE) ./...
+	CGO_ENABLED=0 go build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	bin/staticcheck -tags pact,programs,deploy,$(PURE) ./...
 	go mod tidy -diff
-	CGO_ENABLED=0 go build -trimpath ./...
-	CGO_ENABLED=0 GOOS=windows go build -trimpath -o /dev/null ./contracts/pactcheck
+	CGO_ENABLED=0 go build ./...
+	CGO_ENABLED=0 GOOS=windows go list -export -gcflags 'all=-N -l -dwarf=false' ./contracts/pactcheck >/dev/null
 
 clean: ## Remove what was built
 	rm -rf bin

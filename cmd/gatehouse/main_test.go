@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,11 +21,13 @@ import (
 // binary is the program, built once for the tests that need a process of its own.
 var binary string
 
-var buildFlags = []string{"build", "-ldflags", "-X main.version=v0.0.0-test"}
+var programRace = flag.Bool("program-race", false,
+	"build the program that tests start with the race detector: a race ends it with another exit code")
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	flag.Parse()
 	dir, err := os.MkdirTemp("", "gatehouse")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -32,7 +35,10 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "gatehouse")
-	build := exec.Command("go", append(buildFlags, "-o", binary, ".")...)
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version=v0.0.0-test", "-o", binary)
+	if *programRace { // RACE in the Makefile says why SQLite is without it
+		build.Args = append(build.Args, "-race", "-gcflags=modernc.org/sqlite/lib=-race=false")
+	}
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
