@@ -11,39 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pquerna/otp/totp"
-
-	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
 )
-
-var (
-	secretOfPage = regexp.MustCompile(`name="secret" value="([A-Z2-7]{32})"`)
-	codesOfPage  = regexp.MustCompile(`<code dir="ltr">([a-z2-7-]{19})</code>`)
-)
-
-// enrol sets up an authenticator app on the page of the account, and returns its secret and the
-// recovery codes.
-func enrol(t *testing.T, b *stacktest.Browser, p stacktest.Page) (secret string, codes []string) {
-	t.Helper()
-	p.Shows(t, 200, "/me/factors/app")
-	found := secretOfPage.FindStringSubmatch(p.Body)
-	if found == nil || !strings.Contains(p.Body, "<svg ") {
-		t.Fatalf("got %s, want a key and a QR code", p.Body)
-	}
-	secret = found[1]
-	p = b.Send(p, "code", codeNow(t, secret), "current_password", stacktest.Password)
-	p.Shows(t, 200, "/me/factors/app")
-	for _, one := range codesOfPage.FindAllStringSubmatch(p.Body, -1) {
-		codes = append(codes, one[1])
-	}
-	if len(codes) != account.NewRecoveryCodes {
-		t.Fatalf("got %s, want %d recovery codes", p.Body, account.NewRecoveryCodes)
-	}
-	return secret, codes
-}
 
 // openID lets a client ask for id_tokens.
 func openID(c *oauth.Client) { c.Scopes |= oauth.OpenID }
@@ -61,23 +32,13 @@ func claimsOf(t *testing.T, jwt string) (claims map[string]any) {
 	return claims
 }
 
-func codeNow(t *testing.T, secret string) string {
-	t.Helper()
-	code, err := totp.GenerateCode(secret, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return code
-}
-
 // withFactor returns a stack with Rosa, who has a second factor, and her recovery codes.
 func withFactor(t *testing.T, options ...stacktest.Option) (*stacktest.IdentityStack, []string) {
 	t.Helper()
 	st := stacktest.NewIdentity(t, options...)
 	st.NewUser(t, "Rosa", rosa)
 	b, _ := st.SignedIn(t, rosa)
-	_, codes := enrol(t, b, b.Get("/me/factors/app"))
-	return st, codes
+	return st, b.AddApp(b.Get("/me/factors/app")).RecoveryCodes(t)
 }
 
 // TestNoSessionBeforeSecondFactor signs in for a client: there is no session before the second step,
@@ -185,8 +146,7 @@ func TestClientRequiresSecondFactor(t *testing.T) {
 	p := b.SignIn(c.Request(), rosa)
 	p.Shows(t, 200, "/me/factors/app")
 	p.Says(t, "To continue, you need two-step sign-in.")
-	secret := secretOfPage.FindStringSubmatch(p.Body)[1]
-	p = b.Send(p, "code", codeNow(t, secret), "current_password", stacktest.Password)
+	p = b.AddApp(p)
 	next := regexp.MustCompile(`class="button" href="(/oauth/authorize[^"]+)"`).FindStringSubmatch(p.Body)
 	if next == nil {
 		t.Fatalf("got %s, want a link that goes on", p.Body)
@@ -221,7 +181,7 @@ func TestEverybodyNeedsSecondFactor(t *testing.T) {
 	p.Shows(t, 200, "/me/factors/app")
 	b.Authorize(c.Request("scope", "openid view-user", "prompt", "none")).
 		FailsWith(t, st, "interaction_required")
-	enrol(t, b, p)
+	b.AddApp(p)
 	b.Authorize(c.Request("scope", "openid view-user")).Shows(t, 200, "/consent")
 }
 

@@ -36,14 +36,7 @@ func withKey(t *testing.T) (*stacktest.IdentityStack, *passkeytest.Key, []string
 	key := passkeytest.New(t, st.URL)
 	p := addKey(t, b, b.Get("/me/factors/key"), key)
 	p.Shows(t, 200, "/me/factors/key")
-	var codes []string
-	for _, one := range codesOfPage.FindAllStringSubmatch(p.Body, -1) {
-		codes = append(codes, one[1])
-	}
-	if len(codes) != account.NewRecoveryCodes {
-		t.Fatalf("got %s, want the recovery codes", p.Body)
-	}
-	return st, key, codes
+	return st, key, p.RecoveryCodes(t)
 }
 
 // TestSecurityKeyFromAccountToApp signs in by password and security key for a client, with what pages

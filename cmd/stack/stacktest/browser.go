@@ -4,11 +4,15 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
+	"gatehouse/actors/account"
 	"gatehouse/loadtest/lab"
 )
 
@@ -254,4 +258,38 @@ func (b *Browser) Register(path, email string) Page {
 	p := b.Send(b.Get(path), "name", "Ida", "email", email, "password", NewPassword)
 	p.Shows(b.T, 200, "/register/verify")
 	return p
+}
+
+var (
+	appSecret     = regexp.MustCompile(`name="secret" value="([A-Z2-7]{32})"`)
+	recoveryCodes = regexp.MustCompile(`<code dir="ltr">([a-z2-7-]{19})</code>`)
+)
+
+// AddApp sets up an authenticator app for a person whose password is Password. It takes the page that
+// asks for the app's code, and returns that with the recovery codes.
+func (b *Browser) AddApp(p Page) Page {
+	b.T.Helper()
+	secret := appSecret.FindStringSubmatch(p.Body)
+	if secret == nil || !strings.Contains(p.Body, "<svg ") {
+		b.T.Fatalf("got %d at %s: %s, want a key and a QR code", p.Status, p.Path, p.Body)
+	}
+	code, err := totp.GenerateCode(secret[1], time.Now())
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	p = b.Send(p, "code", code, "current_password", Password)
+	p.Shows(b.T, 200, "/me/factors/app")
+	return p
+}
+
+// RecoveryCodes returns those that a page shows.
+func (p Page) RecoveryCodes(t *testing.T) (codes []string) {
+	t.Helper()
+	for _, one := range recoveryCodes.FindAllStringSubmatch(p.Body, -1) {
+		codes = append(codes, one[1])
+	}
+	if len(codes) != account.NewRecoveryCodes {
+		t.Fatalf("got %d at %s: %s, want %d recovery codes", p.Status, p.Path, p.Body, account.NewRecoveryCodes)
+	}
+	return codes
 }

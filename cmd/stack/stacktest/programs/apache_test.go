@@ -66,6 +66,38 @@ func TestApache(t *testing.T) {
 	}
 }
 
+// TestApacheStepUp has a path of Apache demand a second factor of somebody who is signed in with one.
+func TestApacheStepUp(t *testing.T) {
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<pre id="state">{"acr":%q,"amr":%q}</pre>`, r.Header.Get("OIDC_CLAIM_acr"),
+			r.Header.Get("OIDC_CLAIM_amr"))
+	}))
+	t.Cleanup(behind.Close)
+	a := newApp(t, "Apache", "", "/callback")
+	at := gatehouse(t, a)
+	startApache(t, a, a.settings(at)+`<Location /payroll>
+	Require claim acr:2
+	OIDCUnAutzAction auth
+	OIDCPathAuthRequestParams acr_values=2
+</Location>
+ProxyPass / `+behind.URL+"/\n")
+	shows := func(p *person, want string) func() bool {
+		return func() bool { return fmt.Sprint(p.state()["acr"]) == want }
+	}
+	p := newPerson(t)
+	p.visit(a.base + "/")
+	p.reach(a.base, at.signIn, shows(p, "1"))
+	b, _ := at.service.SignedIn(t, at.email)
+	code := b.AddApp(b.Get("/me/factors/app")).RecoveryCodes(t)[0]
+	p.visit(a.base + "/payroll")
+	p.reach(a.base+"/payroll", append([]step{{`input[name="code"]`,
+		map[string]string{`input[name="code"]`: code}, "form button"}}, at.signIn...), shows(p, "2"))
+	if amr := fmt.Sprint(p.state()["amr"]); !strings.Contains(amr, "mfa") {
+		t.Errorf("got amr %q, want mfa in it", amr)
+	}
+}
+
 // TestApacheAPI lets Apache ask about access tokens by https, with a certificate that only a file
 // of Apache's settings trusts.
 func TestApacheAPI(t *testing.T) {

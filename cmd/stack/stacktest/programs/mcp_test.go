@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
+	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
@@ -135,5 +137,41 @@ func TestAgents(t *testing.T) {
 				t.Errorf("got clients %+v, want %d that came by themselves", clients, want)
 			}
 		})
+	}
+}
+
+// TestCompanyAgent has the TypeScript SDK get an ID-JAG at the gatehouse of a company, and a token for it
+// at the gatehouse of an MCP server, which it asks: nobody consents there.
+func TestCompanyAgent(t *testing.T) {
+	withIDJAG := func(c *stack.Config) { c.Identity.Drafts = []string{oauth.IDJAGDraft} }
+	company, app := stacktest.NewIdentity(t, withIDJAG), stacktest.NewIdentity(t, withIDJAG)
+	server := newMCPServer(t, app)
+	known := company.NewOpenIDClient(t, func(c *oauth.Client) {
+		c.Grants |= oauth.TokenExchangeGrant
+		c.Options.IDJAG.Audiences = []string{app.URL}
+	})
+	agent := app.NewOpenIDClient(t, func(c *oauth.Client) {
+		c.ID, c.Grants = known.ID, c.Grants|oauth.JWTBearerGrant
+		c.Options.IDJAG.Issuers, c.Options.Resources = []string{company.URL}, []string{server}
+	})
+	provider := &oauth.Provider{ID: "company", Kind: oauth.OpenIDProvider, Issuer: company.URL,
+		ClientID: "gate", Secret: "s3cret", Label: "Company"}
+	if _, _, err := app.Tokens.PutProvider(t.Context(), provider, false, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	employee := company.NewUser(t, "Rosa", "rosa@example.com")
+	person := &account.User{Name: "Rosa", Credentials: account.Credentials{Connections: []account.Connection{
+		{Issuer: company.URL, Subject: strconv.FormatInt(employee.ID, 10), Created: time.Now()}}}}
+	if err := app.Store.CreateUser(t.Context(), person); err != nil {
+		t.Fatal(err)
+	}
+	page := company.NewBrowser(t).Allow(known.Request("scope", "openid email"), employee.Email)
+	tokens := company.Redeem(t, known, page.Code(t, company)).Object(t)
+	out, err := node(t, "mcp-company.mjs", map[string]string{
+		"MCP_SERVER": server, "CLIENT_ID": agent.ID, "CLIENT_SECRET": agent.Secret, "ISSUER": app.URL,
+		"COMPANY": company.URL, "COMPANY_SECRET": known.Secret, "ID_TOKEN": tokens["id_token"].(string),
+	}).CombinedOutput()
+	if want := fmt.Sprintf("notes of %d\n", person.ID); err != nil || string(out) != want {
+		t.Errorf("got %s and error %v, want %s", out, err, want)
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pquerna/otp/totp"
-
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 )
@@ -103,21 +101,11 @@ func TestRolesInGo(t *testing.T) {
 		t.Fatalf("got %q, want the challenge of RFC 9470", challenge)
 	}
 
-	p := b.Get("/me/factors/app")
-	secret := regexp.MustCompile(`name="secret" value="([A-Z2-7]{32})"`).FindStringSubmatch(p.Body)
-	code, err := totp.GenerateCode(secret[1], time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p = b.Send(p, "code", code, "current_password", stacktest.Password)
-	recovery := regexp.MustCompile(`<code dir="ltr">([a-z2-7-]{19})</code>`).FindStringSubmatch(p.Body)
-	if recovery == nil {
-		t.Fatalf("got %d at %s: %s, want recovery codes", p.Status, p.Path, p.Body)
-	}
+	recovery := b.AddApp(b.Get("/me/factors/app")).RecoveryCodes(t)[0]
 	before := time.Now().Unix()
-	p = b.Authorize(request("acr_values", found[1], "max_age", found[2]))
+	p := b.Authorize(request("acr_values", found[1], "max_age", found[2]))
 	if p.Location == "" {
-		p = b.Send(p, "code", recovery[1])
+		p = b.Send(p, "code", recovery)
 	}
 	token, said = tokens(p)
 	amr, _ := said["amr"].([]any)

@@ -58,6 +58,8 @@ function fillIn(page, base) {
   if (page.includes('name="email"')) {
     body.set('email', setup.user.email)
     body.set('password', setup.user.password)
+  } else if (page.includes('name="code"')) {
+    body.set('code', setup.user.code)
   } else if (page.includes('name="decision"')) {
     body.set('decision', 'allow')
   }

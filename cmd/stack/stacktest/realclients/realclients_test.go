@@ -100,6 +100,21 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+// TestStepUp has openid-client ask for a second factor, as docs/apps.md shows, for a person who has one
+// and for one who has none.
+func TestStepUp(t *testing.T) {
+	st := stacktest.NewIdentity(t)
+	const ada, rosa = "ada@example.com", "rosa@example.com"
+	input := newSetup(t, st, ada)
+	c := st.NewOpenIDClient(t, func(c *oauth.Client) { c.RedirectURIs = []string{callback} })
+	input.Confidential = client{c.ID, c.Secret}
+	st.NewUser(t, "Rosa", rosa)
+	b, _ := st.SignedIn(t, ada)
+	input.User["code"] = b.AddApp(b.Get("/me/factors/app")).RecoveryCodes(t)[0]
+	input.User["other"] = rosa
+	run(t, "openid-client-step-up.mjs", input)
+}
+
 // run runs a program with its input and fails the test if the program fails.
 func run(t *testing.T, script string, input any) {
 	t.Helper()
