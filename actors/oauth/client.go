@@ -103,12 +103,17 @@ type Logo struct {
 	Data []byte
 }
 
+// ID identifies the picture by its content.
+func (l *Logo) ID() string {
+	sum := sha256.Sum256(l.Data)
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
 // SetLogo gives the client a picture; nil removes it.
 func (c *Client) SetLogo(l *Logo) {
 	c.NewLogo, c.Options.Logo = l, ""
 	if l != nil {
-		sum := sha256.Sum256(l.Data)
-		c.Options.Logo = base64.RawURLEncoding.EncodeToString(sum[:9])
+		c.Options.Logo = l.ID()
 	}
 }
 

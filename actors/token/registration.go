@@ -162,11 +162,22 @@ func (s *Service) Logo(ctx context.Context, id string) (*oauth.Logo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.ShownLogo() == "" {
+	shown := c.ShownLogo()
+	if shown == "" {
 		return nil, oauth.ErrNotFound
 	}
-	return s.config.Tokens.ClientLogo(ctx, id)
+	if kept, ok := s.logos.Get(shown); ok {
+		return kept, nil
+	}
+	logo, err := s.config.Tokens.ClientLogo(ctx, id)
+	if err == nil {
+		s.logos.Add(logo.ID(), logo)
+	}
+	return logo, err
 }
+
+// keptLogos is how many pictures of clients are in memory: people get them without a limit.
+const keptLogos = 64
 
 // RotateSecret gives a confidential client a second secret and returns it with its record. While
 // the client has two, the error is a *oauth.RegistrationError: RevokeSecret ends one.

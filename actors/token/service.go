@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
@@ -129,6 +130,7 @@ type Service struct {
 	devices      deviceLimits
 	prover       *prover
 
+	logos     *lru.Cache[string, *oauth.Logo] // by what identifies them
 	resources resourceCache
 	claims    atomic.Pointer[[]oauth.Claim] // that operators have declared
 	fetches   ratelimit.Limiter[int64]      // of metadata documents, by user
@@ -177,6 +179,9 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	s.issuances.New = func() any { return &issuance{} }
 	err := s.readAll(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if s.logos, err = lru.New[string, *oauth.Logo](keptLogos); err != nil {
 		return nil, err
 	}
 	s.needKeys(ctx)

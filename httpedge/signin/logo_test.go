@@ -91,6 +91,10 @@ func TestLogoOutlivesApply(t *testing.T) {
 	if got := st.Get(t, "/service/apps/shop/logo"); got.Status != 200 || got.Body != svg {
 		t.Errorf("got %d %s after a file was applied, want the picture", got.Status, got.Body)
 	}
+	st.Alter(t, "DELETE FROM client_logos")
+	if got := st.Get(t, "/service/apps/shop/logo"); got.Status != 200 || got.Body != svg {
+		t.Errorf("got %d %s, want the picture from memory: anybody may ask for it without end", got.Status, got.Body)
+	}
 	o.Do(204, "DELETE", "/clients/shop", "")
 	o.Do(201, "PUT", "/clients/shop", described)
 	if got := st.Get(t, "/service/apps/shop/logo"); got.Status != 404 {
