@@ -92,7 +92,7 @@ ProxyPass / `+behind.URL+"/\n")
 	code := b.AddApp(b.Get("/me/factors/app")).RecoveryCodes(t)[0]
 	p.visit(a.base + "/payroll")
 	p.reach(a.base+"/payroll", append([]step{{`input[name="code"]`,
-		map[string]string{`input[name="code"]`: code}, "form button"}}, at.signIn...), shows(p, "2"))
+		map[string]string{`input[name="code"]`: code}, atSubmit}}, at.signIn...), shows(p, "2"))
 	if amr := fmt.Sprint(p.state()["amr"]); !strings.Contains(amr, "mfa") {
 		t.Errorf("got amr %q, want mfa in it", amr)
 	}

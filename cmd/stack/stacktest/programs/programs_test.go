@@ -83,13 +83,14 @@ type provider struct {
 const (
 	atPassword = `input[name="password"]`
 	atConsent  = `button[name="decision"]`
+	atSubmit   = `form button:not([type="button"])` // not that which shows the password
 )
 
 // signInSteps are what a person does on the pages of the service.
 func signInSteps(email string) []step {
 	return []step{
 		{atPassword, map[string]string{`input[name="email"]`: email, atPassword: stacktest.Password},
-			"form button"},
+			atSubmit},
 		{atConsent, nil, `button[name="decision"][value="allow"]`},
 	}
 }
