@@ -252,8 +252,9 @@ func TestBackchannelLogout(t *testing.T) {
 	p.visit(a.base + "/login")
 	p.signsIn(a, at)
 	p.visit(at.issuer + "/logout")
-	p.click("form button")
-	p.reach(at.issuer, nil, func() bool { return !p.has("form button") })
+	const signOut = `form[action="/logout"] button`
+	p.click(signOut)
+	p.reach(at.issuer, nil, func() bool { return !p.has(signOut) })
 	p.reach("", nil, func() bool {
 		p.visit(a.base + "/")
 		return p.state()["signedIn"] == false
