@@ -35,8 +35,10 @@ const (
 // IDJAG says for which ID-JAGs a client gets tokens here, and which ID-JAGs it gets here for other
 // services. The zero value is none.
 type IDJAG struct {
-	Issuers   []string `json:"issuers,omitempty"`   // of providers with which people sign in
-	Audiences []string `json:"audiences,omitempty"` // issuers of other services
+	Issuers []string `json:"issuers,omitempty"` // of providers with which people sign in
+	// Audiences are issuers of other services. After one and a space may follow the client's id there,
+	// if it is not the same as here.
+	Audiences []string `json:"audiences,omitempty"`
 	// Groups are those of which a person must be in one to get an ID-JAG here; none = everybody.
 	Groups []string `json:"groups,omitempty"`
 }
@@ -71,13 +73,30 @@ func (c *Client) checkIDJAG() *RegistrationError {
 	if text := checkIssuers(j.Issuers); text != "" {
 		return &RegistrationError{field, "issuers: " + text}
 	}
-	if text := checkIssuers(j.Audiences); text != "" {
+	audiences := make([]string, len(j.Audiences))
+	for i, audience := range j.Audiences {
+		issuer, id, named := strings.Cut(audience, " ")
+		if audiences[i] = issuer; named && !isForeignID(id) {
+			return &RegistrationError{field, "audiences: after the issuer and a space must follow the client's id there"}
+		}
+	}
+	if text := checkIssuers(audiences); text != "" {
 		return &RegistrationError{field, "audiences: " + text}
 	}
 	if text := checkGroups(j.Groups); text != "" {
 		return &RegistrationError{field, "groups: " + text}
 	}
 	return nil
+}
+
+// longestForeignID is how long the id of a client at another service may be, in bytes.
+const longestForeignID = 200
+
+// isForeignID reports whether id may be that of a client at another service: it has printable characters
+// of ASCII without space (RFC 6749 appendix A.1).
+func isForeignID(id string) bool {
+	return id != "" && len(id) <= longestForeignID &&
+		!strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // checkIssuers returns what is wrong with a list of issuers, for operators; "" = nothing.

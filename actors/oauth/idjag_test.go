@@ -37,6 +37,22 @@ func TestClientWithIDJAG(t *testing.T) {
 			c.Grants |= oauth.TokenExchangeGrant
 			c.Options.IDJAG.Audiences = []string{"http://a.example"}
 		}, false},
+		"audience with an id there": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.IDJAG.Audiences = []string{"https://a.example agent:7", "https://b.example"}
+		}, true},
+		"audience with two ids": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.IDJAG.Audiences = []string{"https://a.example agent 7"}
+		}, false},
+		"audience without the id after the space": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.IDJAG.Audiences = []string{"https://a.example "}
+		}, false},
+		"the same audience": {func(c *oauth.Client) {
+			c.Grants |= oauth.TokenExchangeGrant
+			c.Options.IDJAG.Audiences = []string{"https://a.example", "https://a.example agent"}
+		}, false},
 		"groups alone": {func(c *oauth.Client) { c.Options.IDJAG.Groups = []string{"staff"} }, false},
 		"wrong group": {func(c *oauth.Client) {
 			c.Grants |= oauth.TokenExchangeGrant

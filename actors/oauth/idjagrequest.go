@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -82,10 +81,16 @@ var (
 		"Ask the operator to add the user to a group of the client.")
 )
 
-// CheckAudience returns an error unless c may get an ID-JAG for the audience of a request.
-func (c *Client) CheckAudience(r *TokenRequest) *Error {
-	if !slices.Contains(c.Options.IDJAG.Audiences, r.Audiences[0]) {
-		return errNoAudience
+// IDAtAudience returns the id of c at the audience of a request, or an error unless c may get an ID-JAG for
+// it.
+func (c *Client) IDAtAudience(r *TokenRequest) (string, *Error) {
+	for _, audience := range c.Options.IDJAG.Audiences {
+		if issuer, id, named := strings.Cut(audience, " "); issuer == r.Audiences[0] {
+			if !named {
+				id = c.WireID()
+			}
+			return id, nil
+		}
 	}
-	return nil
+	return "", errNoAudience
 }

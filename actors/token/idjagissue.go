@@ -27,7 +27,8 @@ func (s *Service) issueIDJAG(
 	if fault := oauth.CheckGrant(c, r); fault != nil {
 		return nil, fault
 	}
-	if fault := c.CheckAudience(r); fault != nil {
+	idThere, fault := c.IDAtAudience(r)
+	if fault != nil {
 		return nil, fault
 	}
 	person, err := s.personOf(ctx, c, r, now)
@@ -41,7 +42,7 @@ func (s *Service) issueIDJAG(
 	defer room.release()
 	jwt, err := room.sign(oauth.IDJAGTyp, &oauth.IDJAGClaims{
 		Issuer: s.config.Issuer, Subject: strconv.FormatInt(person.id, 10), Audience: r.Audiences[0],
-		ClientID: c.WireID(), ID: rand.Text(), Issued: now.Unix(),
+		ClientID: idThere, ID: rand.Text(), Issued: now.Unix(),
 		Expires: now.Add(oauth.IDJAGLifetime).Unix(), Resource: r.Resources, Scope: r.Scope,
 		Email: person.claims().released(releasedTo(person.scopes, c)).Email,
 	})

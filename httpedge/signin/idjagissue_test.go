@@ -76,10 +76,10 @@ func (f *company) ask(t *testing.T, c stacktest.Client, idToken any, audience st
 // TestIDJAGBetweenServices gets an ID-JAG at the gatehouse of a company, and a token for it at another.
 func TestIDJAGBetweenServices(t *testing.T) {
 	app := stacktest.NewReachable(t, withIDJAG)
-	f := newCompany(t, app.URL)
-	// The same client is registered at both, under one id.
+	const there = "agent-of-the-company" // the client's id at the other service
+	f := newCompany(t, app.URL+" "+there)
 	agent := app.NewOpenIDClient(t, func(c *oauth.Client) {
-		c.ID, c.Grants = f.client.ID, c.Grants|oauth.JWTBearerGrant
+		c.ID, c.Grants = there, c.Grants|oauth.JWTBearerGrant
 		c.Options.IDJAG.Issuers = []string{f.URL}
 	})
 	provider := &oauth.Provider{ID: "company", Kind: oauth.OpenIDProvider, Issuer: f.URL,

@@ -104,7 +104,7 @@ var ClientKeys = []Key{
 	{"jwks", "object", "Public keys that it authenticates with (RFC 7517).", nil},
 	{"jwks_uri", "string", "Where these keys are.", nil},
 	{"federated", "object", "JWTs of another issuer that authenticate it: {issuer, subject, audience, jwks}; the last two may be missing.", nil},
-	{"id_jag", "object", "ID-JAGs: {issuers, audiences, groups}, three lists. It gets access tokens for those of the issuers of providers, and it gets ID-JAGs here for the audiences, which are issuers of other services, for people of the groups. Needs the draft id-jag.", nil},
+	{"id_jag", "object", "ID-JAGs: {issuers, audiences, groups}, three lists. It gets access tokens for those of the issuers of providers, and it gets ID-JAGs here for the audiences, which are issuers of other services, each with its client_id there after a space if that is another one, for people of the groups. Needs the draft id-jag.", nil},
 	{"resources", "strings", "URIs of the resources that it may ask for (default: all).", nil},
 	{"serves", "strings", "URIs of the resources that it is: it may exchange the access tokens for them that it receives.", nil},
 	{"exchange", "rules", "What it may exchange access tokens for: a list of {from: URI, to: URI, scopes: [SCOPE, ...]}.", nil},

@@ -146,13 +146,13 @@ func TestCompanyAgent(t *testing.T) {
 	withIDJAG := func(c *stack.Config) { c.Identity.Drafts = []string{oauth.IDJAGDraft} }
 	company, app := stacktest.NewIdentity(t, withIDJAG), stacktest.NewIdentity(t, withIDJAG)
 	server := newMCPServer(t, app)
+	agent := app.NewOpenIDClient(t, func(c *oauth.Client) {
+		c.Grants |= oauth.JWTBearerGrant
+		c.Options.IDJAG.Issuers, c.Options.Resources = []string{company.URL}, []string{server}
+	})
 	known := company.NewOpenIDClient(t, func(c *oauth.Client) {
 		c.Grants |= oauth.TokenExchangeGrant
-		c.Options.IDJAG.Audiences = []string{app.URL}
-	})
-	agent := app.NewOpenIDClient(t, func(c *oauth.Client) {
-		c.ID, c.Grants = known.ID, c.Grants|oauth.JWTBearerGrant
-		c.Options.IDJAG.Issuers, c.Options.Resources = []string{company.URL}, []string{server}
+		c.Options.IDJAG.Audiences = []string{app.URL + " " + agent.ID}
 	})
 	provider := &oauth.Provider{ID: "company", Kind: oauth.OpenIDProvider, Issuer: company.URL,
 		ClientID: "gate", Secret: "s3cret", Label: "Company"}
@@ -169,7 +169,7 @@ func TestCompanyAgent(t *testing.T) {
 	tokens := company.Redeem(t, known, page.Code(t, company)).Object(t)
 	out, err := node(t, "mcp-company.mjs", map[string]string{
 		"MCP_SERVER": server, "CLIENT_ID": agent.ID, "CLIENT_SECRET": agent.Secret, "ISSUER": app.URL,
-		"COMPANY": company.URL, "COMPANY_SECRET": known.Secret, "ID_TOKEN": tokens["id_token"].(string),
+		"COMPANY": company.URL, "COMPANY_ID": known.ID, "COMPANY_SECRET": known.Secret, "ID_TOKEN": tokens["id_token"].(string),
 	}).CombinedOutput()
 	if want := fmt.Sprintf("notes of %d\n", person.ID); err != nil || string(out) != want {
 		t.Errorf("got %s and error %v, want %s", out, err, want)

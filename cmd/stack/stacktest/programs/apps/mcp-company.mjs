@@ -1,13 +1,13 @@
 // An agent of a company that asks a Model Context Protocol server: the company's issuer says who it acts for.
 import { Client, CrossAppAccessProvider, discoverAndRequestJwtAuthGrant, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 
-const { MCP_SERVER, CLIENT_ID, CLIENT_SECRET, ISSUER, COMPANY, COMPANY_SECRET, ID_TOKEN } = process.env
+const { MCP_SERVER, CLIENT_ID, CLIENT_SECRET, ISSUER, COMPANY, COMPANY_ID, COMPANY_SECRET, ID_TOKEN } = process.env
 const authProvider = new CrossAppAccessProvider({
   clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, expectedIssuer: ISSUER,
   assertion: async ({ authorizationServerUrl, resourceUrl, scope, fetchFn }) => {
     const { jwtAuthGrant } = await discoverAndRequestJwtAuthGrant({
       idpUrl: COMPANY, audience: authorizationServerUrl, resource: resourceUrl, idToken: ID_TOKEN,
-      clientId: CLIENT_ID, clientSecret: COMPANY_SECRET, scope, fetchFn,
+      clientId: COMPANY_ID, clientSecret: COMPANY_SECRET, scope, fetchFn,
     })
     return jwtAuthGrant
   },
