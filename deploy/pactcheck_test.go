@@ -11,7 +11,7 @@ import (
 // programs in the archives.
 func TestPactcheckArchives(t *testing.T) {
 	got := sh(t, `
-		$(make -n pactcheck-dist | sed "s#pactcheck-dist bin#pactcheck-dist $T#") >$T/log
+		$(make -n --no-print-directory pactcheck-dist | sed "s#pactcheck-dist bin#pactcheck-dist $T#") >$T/log
 		for archive in $T/*.tar.gz; do tar -C $T -xzf $archive; done
 		for archive in $T/*.zip; do python3 -m zipfile -e $archive $T; done
 		cd $T
