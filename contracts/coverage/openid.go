@@ -155,7 +155,7 @@ func namesMetadata(e *Exchange) error {
 		http.StatusForbidden: "insufficient_scope"}[e.Status]
 	scheme, token, _ := strings.Cut(strings.TrimSpace(e.Request.Get("Authorization")), " ")
 	if e.Status == http.StatusUnauthorized && (strings.EqualFold(scheme, "Bearer") && token != "" ||
-		e.Form.Has("access_token")) { // otherwise the request has no token (RFC 6750 section 3.1)
+		e.Method == http.MethodPost && e.Form.Has("access_token")) { // RFC 6750 sections 2.2 and 3.1
 		want = "invalid_token"
 		if e.object()["error"] == "insufficient_user_authentication" { // RFC 9470 section 3
 			want = "insufficient_user_authentication"

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,8 +28,12 @@ var random = flag.Duration("random", 0, "try sequences from random seeds for thi
 // sequences is the number of sequences from fixed seeds.
 const sequences = 500
 
+// asked is the seed on the command line, which a failure names; "0" = none.
+var asked string
+
 func TestMain(m *testing.M) {
 	flag.Parse()
+	asked = flag.Lookup("rapid.seed").Value.String()
 	// A failure is printed, with the seed that repeats it; it needs no file in the repository.
 	if err := errors.Join(flag.Set("rapid.nofailfile", "true"),
 		flag.Set("rapid.shrinktime", "20s")); err != nil {
@@ -215,11 +220,15 @@ func (k known) read(response *httptest.ResponseRecorder) {
 	}
 }
 
-// TestSequences tries sequences from fixed seeds: each run tries the same.
+// TestSequences tries sequences from a fixed seed, or that of -rapid.seed: each run tries the same.
 func TestSequences(t *testing.T) {
 	all, s := operations(t), start(t, nil)
 	if *random == 0 {
-		check(t, 1, sequences, s.sequence(all))
+		seed, err := strconv.ParseUint(asked, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, max(seed, 1), sequences, s.sequence(all))
 		return
 	}
 	for end := time.Now().Add(*random); time.Now().Before(end) && !t.Failed(); {
