@@ -117,6 +117,10 @@ func (c *comparison) members(at Path, m Matcher, cascaded bool, want, got map[st
 			}
 			c.every(at.Member(name), m, example, got[name])
 		}
+	case m.Kind == "equality" && !cascaded:
+		if reason := m.accept(want, got, cascaded); reason != "" {
+			c.add(at, want, got, reason)
+		}
 	default:
 		if reason := m.accept(want, got, cascaded); m.Kind == "notEmpty" && reason != "" {
 			c.add(at, want, got, reason)

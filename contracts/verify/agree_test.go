@@ -69,6 +69,8 @@ var matcherSamples = []struct{ rules, example, tried string }{
 	{`{"$.a":{"matchers":[{"match":"type"},{"match":"regex","regex":"\\d+"}]}}`, `{"a":"1"}`, `{"a":"12"} {"a":12}`},
 	{`{"$.a":{"combine":"OR","matchers":[{"match":"null"},{"match":"regex","regex":"\\d+"}]}}`, `{"a":"1"}`, `{"a":"12"} {"a":null} {"a":"x"}`},
 	{`{"$.a":{"matchers":[{"match":"equality"}]}}`, `{"a":1}`, `{"a":1} {"a":1.0} {"a":2} {"a":"1"}`},
+	{`{"$.a":{"matchers":[{"match":"equality"}]}}`, `{"a":{"b":1}}`, `{"a":{"b":1}} {"a":{"b":1,"c":2}} {"a":{"b":2}} {"a":{}}`},
+	{`{"$.a":{"matchers":[{"match":"equality"}]},"$.a.b":{"matchers":[{"match":"type"}]}}`, `{"a":{"b":1}}`, `{"a":{"b":1}} {"a":{"b":2}} {"a":{"b":1,"c":2}}`},
 	{`{"$":{"matchers":[{"match":"type"}]},"$.a":{"matchers":[{"match":"equality"}]}}`, `{"a":[1,2],"b":1}`, `{"a":[1,2],"b":2} {"a":[1],"b":2} {"a":[1,3],"b":2}`},
 	{`{}`, `{"a":1,"b":1.5,"c":1e2}`, `{"a":1,"b":1.5,"c":100} {"a":1.0,"b":1.5,"c":1e2} {"a":1,"b":1.50,"c":100.0} {"a":1,"b":1.5,"c":1e2}`},
 	{`{"$.a":{"matchers":[{"match":"include","value":"ell"}]}}`, `{"a":"hello"}`, `{"a":"bell"} {"a":"x"} {"a":5} {"a":["ell"]}`},
