@@ -418,6 +418,9 @@ func sameOrder(e *Exchange) error {
 }
 
 func readableByAll(e *Exchange) error {
+	if e.Status == http.StatusRequestHeaderFieldsTooLarge {
+		return nil // then the path is not read
+	}
 	if e.Header.Get("Access-Control-Allow-Origin") != "*" {
 		return fmt.Errorf("got Access-Control-Allow-Origin %q, want *",
 			e.Header.Get("Access-Control-Allow-Origin"))
