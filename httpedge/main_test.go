@@ -13,6 +13,7 @@ func TestMain(m *testing.M) {
 	const (
 		allocations = "what one server allocates"
 		connections = "the connections of one server"
+		alone       = "a service without accounts, which nodes have"
 		listener    = "a listener that no balancer stands in front of"
 		log         = "the lines that one server logs"
 		metrics     = "the metrics of one server"
@@ -20,12 +21,18 @@ func TestMain(m *testing.M) {
 	)
 	os.Exit(stacktest.Run(m, map[string]string{
 		"TestAdmittedProfileAllocatesNothing":        allocations,
+		"TestBrandWithoutSettings":                   alone,
+		"TestBulkInFilesAllocatesLittle":             allocations,
 		"TestCacheHitAllocatesNothing":               allocations,
 		"TestCachedBulkAllocatesLittle":              allocations,
 		"TestCachedDomainAllocatesNothing":           allocations,
 		"TestConnectionLimit":                        connections,
 		"TestConnectionLimitOfAnAddress":             connections,
+		"TestEndOfCertificate":                       listener,
 		"TestHalfSentBodiesHoldLittle":               allocations,
+		"TestHome":                                   alone,
+		"TestHomeIsLimited":                          "--geo-limit, which each node counts",
+		"TestHomeLooksUp":                            alone,
 		"TestMetrics":                                metrics,
 		"TestNotReadyWithoutDatabase":                log,
 		"TestPanicEndsOneRequest":                    "the handler of one server",
@@ -35,6 +42,8 @@ func TestMain(m *testing.M) {
 		"TestShutdownWaitsForARequestThatArrives":    shutdown,
 		"TestShutdownWaitsForRequests":               shutdown,
 		"TestSlowClientsTimeOut":                     connections,
+		"TestStreamsHoldABoundedMemory":              "the room for streams of one server",
+		"TestStreamToNobody":                         "what one server hands to the kernel",
 		"TestStrictTransportSecurity":                listener,
 		"TestTLS":                                    listener,
 		"TestTLSWithBadClients":                      listener,

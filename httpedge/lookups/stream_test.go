@@ -228,7 +228,8 @@ func newGate(closed string) *gate {
 // TestStreamLineComesWhenItIsKnown reads the lines before a query that has no outcome yet.
 func TestStreamLineComesWhenItIsKnown(t *testing.T) {
 	g := newGate("slow.example.com")
-	st := stacktest.NewLookups(t, stacktest.WithProvider(g))
+	st := stacktest.NewLookups(t, stacktest.WithProvider(g),
+		func(c *stack.Config) { c.Lookups.Timeout = stacktest.Patience })
 	st.Get(t, "/api/lookup?q=9.9.9.9")
 	request, err := http.NewRequest("POST", st.URL+"/api/stream",
 		strings.NewReader("9.9.9.9\nx\nfast.example.com\nslow.example.com\n8.8.8.8\n"))
