@@ -747,16 +747,12 @@ factor_used connection_added connection_removed provider_created provider_change
 		"actor": object{"kind": "system", "id": null}, "request_id": null, "caller": null, "browser": null}
 	happened := func(pairs ...any) state { return given("an event in the audit trail", pairs...) }
 	one := func(e any) object { return object{"events": []any{e}, "next": ""} }
-	byClient := object{"actor": object{"kind": "client", "id": "17"}}
-	twice := []state{happened("actor", "user"), happened("actor", "client")}
 	ops := []operation{
 		{method: "GET", path: "audit", query: []string{"after", "0", "before", "1000000", "since", "2026-01-01T00:00:00Z", "user", "17",
 			"client", "0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c90", "action", "sign_in", "order", "oldest", "limit", "2"},
 			given: []state{happened("actor", "user")}, json: one(event(nil))},
-		{method: "GET", path: "audit", name: ", the oldest first", query: []string{"action", "sign_in"},
-			given: twice, json: object{"events": []any{event(nil), event(byClient)}, "next": ""}},
 		{method: "GET", path: "audit", name: ", the newest first", query: []string{"action", "sign_in", "order", "newest"},
-			given: twice, json: object{"events": []any{event(byClient), event(nil)}, "next": ""}},
+			given: []state{happened("actor", "user")}, json: one(event(nil))},
 		{method: "GET", path: "audit", name: ", one page", query: []string{"action", "sign_in", "limit", "1"},
 			given: []state{happened("known", false)}, json: object{"events": []any{event(nothing)}, "next": pacttest.Pattern("1", "^[1-9][0-9]*$")}},
 		{method: "GET", path: "audit", name: ", with only documented members", json: names(object{"events": []any{}, "next": "a"})},
