@@ -151,7 +151,7 @@ func (c *Client) checkKind() *RegistrationError {
 	case !c.Public && len(c.Secrets) == 0 && !c.HasKeys():
 		return &RegistrationError{"secrets", "a confidential client needs one"}
 	case len(c.Secrets) > MostSecrets:
-		return &RegistrationError{"secrets", "a client can have at most two"}
+		return &RegistrationError{"secrets", "a client can have at most two: revoke the older one first"}
 	}
 	return nil
 }

@@ -138,22 +138,22 @@ func TestSecretsFromFiles(t *testing.T) {
 
 func TestListsOfSettings(t *testing.T) {
 	t.Parallel()
-	yaml := write(t, "a.yaml", "trusted-proxies: [10.0.0.0/8, 192.0.2.0/24]\n")
-	toml := write(t, "a.toml", "trusted-proxies = [\"10.0.0.0/8\", \"192.0.2.0/24\"]\n")
+	yaml := write(t, "a.yaml", "trusted-proxies: [10.0.0.0/8, 192.0.2.1, \"::1\"]\n")
+	toml := write(t, "a.toml", "trusted-proxies = [\"10.0.0.0/8\", \"192.0.2.1\", \"::1\"]\n")
 	for _, test := range []struct {
 		name      string
 		env, args []string
 	}{
 		{"YAML sequence", nil, []string{"--config", yaml}},
 		{"TOML array", nil, []string{"--config", toml}},
-		{"variable", []string{"GATEHOUSE_TRUSTED_PROXIES= 10.0.0.0/8, 192.0.2.0/24,"}, nil},
-		{"flag", nil, []string{"--trusted-proxies=10.0.0.0/8,192.0.2.0/24"}},
+		{"variable", []string{"GATEHOUSE_TRUSTED_PROXIES= 10.0.0.0/8, 192.0.2.1, ::1,"}, nil},
+		{"flag", nil, []string{"--trusted-proxies=10.0.0.0/8,192.0.2.1/32,::1/128"}},
 		{"repeated flag", nil, []string{"--trusted-proxies=10.0.0.0/8",
-			"--trusted-proxies=192.0.2.0/24"}},
+			"--trusted-proxies=192.0.2.1", "--trusted-proxies=::1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := printed(t, test.env, test.args...)["trusted-proxies"].Value
-			if want := "10.0.0.0/8,192.0.2.0/24"; got != want {
+			if want := "10.0.0.0/8,192.0.2.1/32,::1/128"; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -429,8 +429,8 @@ func TestWrongSettings(t *testing.T) {
 			[]string{"--admin-listen", `"unix:"`}},
 		{"listen on a long socket", nil, []string{"--listen=unix:/" + strings.Repeat("x", 107)},
 			[]string{"--listen", "107"}},
-		{"proxy without length", nil, []string{"--trusted-proxies=10.0.0.1"},
-			[]string{"--trusted-proxies", `"10.0.0.1"`, "CIDR"}},
+		{"proxy that is no address", nil, []string{"--trusted-proxies=10.0.0.300"},
+			[]string{"--trusted-proxies", `"10.0.0.300"`, "CIDR"}},
 		{"forwarded header", nil, []string{"--forwarded-header=x-real-ip"},
 			[]string{"--forwarded-header", "x-forwarded-for or forwarded"}},
 		{"certificate alone", nil, []string{"--tls-cert=" + cert},

@@ -365,7 +365,7 @@ func parseNameServer(text string, _ *kong.Tag) (nameServer, error) {
 	return nameServer(text), nil
 }
 
-// prefixes are CIDR prefixes, written with commas between them.
+// prefixes are CIDR prefixes, written with commas between them. An address alone is its own prefix.
 type prefixes []netip.Prefix
 
 // String returns the prefixes as they are written.
@@ -375,9 +375,12 @@ func parsePrefixes(text string, _ *kong.Tag) (prefixes, error) {
 	var all prefixes
 	for _, t := range list(text) {
 		prefix, err := netip.ParsePrefix(t)
+		if address, none := netip.ParseAddr(t); none == nil && address.Zone() == "" {
+			prefix, err = address.Prefix(address.BitLen())
+		}
 		if err != nil {
-			return nil, errors.New(
-				"must be CIDR prefixes such as 10.0.0.0/8, with commas between them")
+			return nil, errors.New("must be addresses or CIDR prefixes such as 10.0.0.0/8, " +
+				"with commas between them")
 		}
 		all = append(all, prefix.Masked())
 	}
