@@ -213,10 +213,12 @@ func TestRelease(t *testing.T) {
 		ssh-keygen -Y verify -f $T/allowed -I gatehouse -n gatehouse -s SHA256SUMS.sig <SHA256SUMS >&2
 		sha256sum --check --quiet SHA256SUMS; ls
 		tar -xzf gatehouse-v1.0.0-linux-amd64.tar.gz; gatehouse-v1.0.0-linux-amd64/gatehouse version
+		tar -tzf gatehouse-v1.0.0-handbook.tar.gz
 		go version -m gatehouse-v1.0.0-linux-amd64/gatehouse | grep -o 'vcs.modified=.*'
 		echo >>SHA256SUMS; ssh-keygen -Y verify -f $T/allowed -I gatehouse -n gatehouse -s SHA256SUMS.sig <SHA256SUMS && echo accepted || true`)
 	for _, want := range []string{"darwin-arm64.tar.gz\n", "windows-amd64.tar.gz\n", "linux-arm64.tar.gz\n",
-		"x86_64.rpm\n", "windows-amd64.exe.spdx.json\n", "gatehouse v1.0.0 go", "vcs.modified=false\n"} {
+		"x86_64.rpm\n", "windows-amd64.exe.spdx.json\n", "gatehouse v1.0.0 go", "vcs.modified=false\n",
+		"/deploy/kubernetes/kustomization.yaml\n"} {
 		if !strings.Contains(got, want) || strings.Contains(got, "accepted") {
 			t.Errorf("got %s, want %s, and a changed list of checksums refused", got, want)
 		}
