@@ -308,16 +308,16 @@ func folderOf(t *testing.T, row []string) []string {
 		t.Errorf("got %s in the map, want a folder that exists", row[0])
 	}
 	files, err := filepath.Glob(filepath.Join(root, row[0], "*.go"))
-	if err != nil || len(files) == 0 || strings.Count(row[0], "/") > 1 {
+	if err != nil || len(files) == 0 || strings.Count(row[0], "/") > 2 {
 		return nil
 	}
 	return row[:1]
 }
 
-// packages are the folders of the upper two levels that hold Go files.
+// packages are the folders of the upper three levels that hold Go files.
 func packages(t *testing.T) []string {
 	var folders []string
-	for _, pattern := range []string{"*/*.go", "*/*/*.go"} {
+	for _, pattern := range []string{"*/*.go", "*/*/*.go", "*/*/*/*.go"} {
 		files, err := fs.Glob(os.DirFS(root), pattern)
 		if err != nil {
 			t.Fatal(err)
