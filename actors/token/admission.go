@@ -23,6 +23,9 @@ const (
 	introspection                   // no limit, and no scope
 )
 
+// Scope returns the scope that the endpoint requires.
+func (e Endpoint) Scope() oauth.Scopes { return scopeOf[e] }
+
 // isLimited reports whether the requests of an access token to the endpoint are counted.
 func (e Endpoint) isLimited() bool { return int(e) < len(limitOf) }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
@@ -49,21 +48,14 @@ func (s *service) show(ctx *fasthttp.RequestCtx, bearer string, at token.Endpoin
 		ctx.Response.SetBodyRaw(admission.Profile)
 		return nil
 	}
-	scope := oauth.ViewUser
-	switch at {
-	case token.DetailedProfile:
-		scope = oauth.DetailUser
-	case token.UserInfo:
-		scope = oauth.OpenID
-	}
+	scope := at.Scope().String()
 	var audience []string
 	if admission.Verdict == token.WrongAudience {
 		audience = s.Tokens.Audience(bearer)
 	}
 	return &endpoint.Refusal{
 		Verdict: admission.Verdict, Audience: audience, Wait: time.Duration(admission.Rate.Wait) * time.Second,
-		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() +
-			" by a new authorization.",
+		Scope: scope, Advice: "Ask the user to grant the scope " + scope + " by a new authorization.",
 	}
 }
 
