@@ -57,6 +57,9 @@ const (
 	twoFactors packedScopes = 1 << 13 // the user has signed in with two factors
 )
 
+// The scopes leave those bits alone, or this does not compile.
+const _ = uint16(twoFactors-1) - uint16(oauth.AllScopes)
+
 func packScopes(t *oauth.AccessToken) packedScopes {
 	packed := packedScopes(t.Scopes & oauth.AllScopes)
 	if targets := t.Targets(); targets != nil {
