@@ -278,7 +278,7 @@ func (s *site) do(name string, request *http.Request) (json.RawMessage, error) {
 	if response.StatusCode/100 != 2 {
 		err := refusal(fmt.Sprintf("%s at %s", name, s.shown), response.StatusCode, text)
 		if id := response.Header.Get("X-Request-Id"); response.StatusCode >= 500 && id != "" {
-			return nil, fmt.Errorf("%w (request id %s)", err, id)
+			return nil, fmt.Errorf("%w (request id %s: see the log of the server)", err, id)
 		}
 		return nil, err
 	}

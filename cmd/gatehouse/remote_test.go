@@ -90,7 +90,7 @@ func TestRequestIDOfFailure(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprint(w, `{"message":"Give the request id when you ask for help."}`)
 	})
-	if got := runOnce(t, env, "client", "list"); !strings.Contains(got.stderr, "request id 4f2a") {
+	if got := runOnce(t, env, "client", "list"); !strings.Contains(got.stderr, "request id 4f2a: see the log") {
 		t.Errorf("got %q, want the request id", got.stderr)
 	}
 }
