@@ -33,6 +33,21 @@ func TestSimulationFindsBugs(t *testing.T) {
 		{"late ask after a move is counted", faulty, 20000},
 		{"lease not checked when a request begins", faulty, 20000},
 		{"same ID after a restart", anyClass, 20000},
+
+		{"rest given back twice", calm, 3000},
+		{"grant of a closed allowance spent", calm, 20000},
+		{"asker refuses while others have a rest", calm, 20000},
+		{"new holder keeps its own rest", calm, 20000},
+		{"no reply read as nothing spent", single, 20000},
+		{"leaver gives nothing back", calm, 3000},
+		{"reply of an older window learned", calm, 20000},
+		{"allowance spent after its window", calm, 20000},
+		{"grants not sent with a move", calm, 3000},
+		{"spent requests forgotten at a new holder", calm, 3000},
+		{"refused before the rest has come back", calm, 3000},
+		{"leaver spends what it has given back", calm, 20000},
+		{"grants not counted as used", calm, 3000},
+		{"close of a window that is not known yet", faulty, 20000},
 	}
 	for _, test := range tests {
 		t.Run(test.bug, func(t *testing.T) {

@@ -53,7 +53,7 @@ func appendMessage(dst []byte, m *Message) []byte {
 		dst = appendBool(dst, m.Refused)
 	case Taken:
 		dst = appendRows(dst, m.Rows)
-	case Ask:
+	case Ask, AskNode:
 		dst = append(dst, m.Service)
 		dst = binary.AppendUvarint(dst, uint64(m.Partition))
 		dst = binary.AppendVarint(dst, m.Epoch)
@@ -148,7 +148,7 @@ func (r *reader) message(kind Kind) Message {
 		m.Refused = r.Bool()
 	case Taken:
 		m.Rows = r.rows()
-	case Ask:
+	case Ask, AskNode:
 		m.Service = r.Byte()
 		m.Partition = r.index()
 		m.Epoch = r.Int()

@@ -286,6 +286,7 @@ func (m *Member) publish() {
 		Nodes:   make(map[string]Node, len(m.peers)+1),
 		Parts:   make([]Part, len(m.parts)),
 		Changed: m.changed,
+		Version: min(Version, max(1, m.self.Speaks)),
 	}
 	if m.joined {
 		n := m.self
@@ -297,6 +298,7 @@ func (m *Member) publish() {
 	}
 	for _, p := range m.peers {
 		v.Nodes[p.ID] = p.Node
+		v.Version = min(v.Version, max(1, p.Speaks))
 	}
 	v.Up = len(v.Nodes)
 	if !m.joined {

@@ -5,7 +5,9 @@ import "errors"
 // Version is the newest version of frames that this program understands. A frame has the least
 // version that all members understand. A new kind of message is sent one release after it is
 // understood.
-const Version = 1
+//
+// Version 2 has names and allowances in asks of access tokens, and AskNode.
+const Version = 2
 
 // Kind says what a Message is.
 type Kind byte
@@ -24,6 +26,7 @@ const (
 	Answer      // its reply
 	Cast        // something for all nodes, without a reply
 	Unsupported // the reply to an unknown kind
+	AskNode     // a question to a node, whatever it holds; the reply is an Answer
 )
 
 // Message is what one node tells another. Only the fields that the kind needs are set.
@@ -38,11 +41,13 @@ type Message struct {
 	More    bool    // Move: further messages of the same move follow
 	Refused bool    // Moved: the partitions are not wanted
 
-	Service   byte // Ask, Cast: who gets Body
-	Partition int  // Ask: index; the asker's and the holder's are the same
+	Service   byte // Ask, AskNode, Cast: who gets Body
+	Partition int  // Ask, AskNode: index; the asker's and the holder's are the same
 	Epoch     int64
 	Status    Status // Answer
-	Body      []byte // Ask, Answer, Cast
+	Body      []byte // Ask, AskNode, Answer, Cast
+
+	From string // ID of the sender of an Ask or AskNode that has arrived; not sent
 }
 
 // Status is the outcome of an ask.

@@ -28,6 +28,38 @@ type tokenState struct {
 	admitted, refused int
 	claims            int // of its partition before the first request
 	ending            bool
+	windows           map[partition.WindowName]*windowState
+}
+
+// windowState is what has come of the requests of a window with a name.
+type windowState struct {
+	opened            time.Duration // when it got its name
+	admitted, refused int
+}
+
+// named is called when a holder tells the name of a window.
+func (w *world) named(k int, name partition.WindowName) {
+	if name != (partition.WindowName{}) {
+		w.window(k, name)
+	}
+}
+
+func (w *world) window(k int, name partition.WindowName) *windowState {
+	t := &w.tokens[k]
+	if t.windows == nil {
+		t.windows = map[partition.WindowName]*windowState{}
+	}
+	if t.windows[name] == nil {
+		t.windows[name] = &windowState{opened: w.now}
+	}
+	return t.windows[name]
+}
+
+// spent is called when an asker spends of its allowance.
+func (w *world) spent(k int, name partition.WindowName) {
+	if late := w.now - w.window(k, name).opened - partition.Length; late > 0 {
+		w.fail("an allowance of token %d is spent %v after its window", k, late)
+	}
 }
 
 // openChange is a change whose response is not sent yet.
@@ -211,7 +243,17 @@ func (w *world) checkQuiet() {
 func (w *world) checkCounts() {
 	for k, t := range w.tokens {
 		total := t.admitted + t.refused
-		if w.class == calm && !t.ending && t.admitted != min(total, w.limit) {
+		if w.class != calm || t.ending {
+			continue
+		}
+		for name, window := range t.windows {
+			total := window.admitted + window.refused
+			if w.long && window.admitted != min(total, w.limit) {
+				w.fail("token %d: admitted %d of %d requests in window %v, want %d", k,
+					window.admitted, total, name, min(total, w.limit))
+			}
+		}
+		if !w.long && t.admitted != min(total, w.limit) {
 			w.fail("token %d: admitted %d of %d requests, want %d", k, t.admitted, total,
 				min(total, w.limit))
 		}
@@ -226,8 +268,13 @@ func (w *world) begun(n *node, k int) {
 }
 
 // decided is the end of a request.
-func (w *world) decided(n *node, k int, allowed, alone bool) {
-	t := &w.tokens[k]
+func (w *world) decided(n *node, k int, name partition.WindowName, allowed, alone bool) {
+	t, named := &w.tokens[k], name != partition.WindowName{}
+	if window := w.window(k, name); allowed {
+		window.admitted++
+	} else {
+		window.refused++
+	}
 	claims := w.db.claims[w.partOf(k)]
 	if t.admitted == 0 {
 		t.claims = claims
@@ -250,7 +297,10 @@ func (w *world) decided(n *node, k int, allowed, alone bool) {
 		// one: nobody tells the next holder what was allowed behind them.
 		bound = w.limit * (2 + lost)
 	}
-	if t.admitted > bound && w.class != goesBack {
+	if n := w.window(k, name).admitted; n > w.limit && named && w.class != goesBack {
+		w.fail("token %d: admitted %d in window %v, want at most %d", k, n, name, w.limit)
+	}
+	if t.admitted > bound && !w.long && w.class != goesBack {
 		w.fail("token %d: admitted %d, want at most %d", k, t.admitted, bound)
 	}
 }

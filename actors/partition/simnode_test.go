@@ -29,8 +29,9 @@ type node struct {
 	hangs  bool            // they hang, else they fail
 
 	alive   bool
-	process int // number of the process: what earlier ones have begun has no effect
-	leaving bool
+	process int  // number of the process: what earlier ones have begun has no effect
+	ending  bool // it is told to leave
+	leaving bool // it has begun to
 	gone    bool // it has left
 	frozen  bool
 	missed  []func() // what happens when it thaws
@@ -78,13 +79,15 @@ func (n *node) start() {
 		return
 	}
 	n.world.log("start %c", 'a'+n.index)
-	n.alive, n.leaving, n.gone, n.frozen, n.missed = true, false, false, false, nil
+	n.alive, n.ending, n.leaving, n.gone, n.frozen, n.missed = true, false, false, false, false, nil
 	n.process++
 	n.mine, n.view, n.welcomed = 0, nil, map[string]bool{}
 	n.leaseID, n.leaseEnd = "", 0
 	n.service = newService(len(n.world.tokens))
 	n.member = partition.NewMember(partition.MemberConfig{
-		Node:    partition.Node{Name: fmt.Sprint(n.index), Egress: "all"},
+		Node: partition.Node{
+			Name: fmt.Sprint(n.index), Egress: "all", Speaks: n.world.speaks(n),
+		},
 		NewID:   n.newID,
 		Actions: (*actions)(n),
 		Tokens:  n.world.parts,
@@ -160,17 +163,34 @@ func (n *node) kill() {
 }
 
 func (n *node) shutDown() {
-	if !n.alive || n.leaving {
+	if !n.alive || n.ending {
 		return
 	}
 	n.world.log("%s is told to leave", n.id())
+	n.ending = true
 	n.do(func() {
-		n.leaving = true
 		if n.world.chance(0.5) {
+			n.leaving = true
 			n.member.HandOver(n.time()) // it serves requests for a while
-			n.later(n.world.between(0, 3*time.Second), func() { n.member.Leave(n.time()) })
+			n.later(n.world.between(0, 3*time.Second), n.leave)
 			return
 		}
+		n.leave()
+	})
+}
+
+// leave takes no more requests, waits for those that have begun, gives allowances back, and leaves.
+func (n *node) leave() {
+	n.shut = true
+	if n.begun > 0 && n.world.class == calm {
+		n.later(10*time.Millisecond, n.leave)
+		return
+	}
+	if n.world.planted.spendsAfterGivingBack {
+		n.shut = false
+	}
+	n.giveBack(func() {
+		n.shut, n.leaving = true, true
 		n.member.Leave(n.time())
 	})
 }

@@ -49,6 +49,8 @@ type world struct {
 	mended                             bool          // nothing fails any more
 	dbMended                           time.Duration // when an operation was lost last
 	silent                             bool          // nodes report with requests only
+	long                               bool          // windows end in this schedule
+	old                                []bool        // nodes whose first process knows no names
 
 	checks
 	tracing bool
@@ -61,6 +63,29 @@ type simBugs struct {
 	lateAsk       bool // a node counts asks for what it has handed over
 	ignoresLease  bool // a node decides whenever its View says so
 	joinsFormerID bool // a node that restarts uses its old ID
+
+	// About allowances.
+	givenBackTwice, spendsLateGrant, grantedIsUsed, keepsOwnRest, unknownIsZero, leavesUnasked,
+	learnsOlderWindow, spendsLate, noGrants, forgetsSpent, refusesWhileClosing,
+	spendsAfterGivingBack, grantsBeyond, closesAnyName bool
+}
+
+// plantedAllowances are the bugs about allowances.
+var plantedAllowances = map[string]func(*simBugs){
+	"rest given back twice":                    func(b *simBugs) { b.givenBackTwice = true },
+	"grant of a closed allowance spent":        func(b *simBugs) { b.spendsLateGrant = true },
+	"asker refuses while others have a rest":   func(b *simBugs) { b.grantedIsUsed = true },
+	"new holder keeps its own rest":            func(b *simBugs) { b.keepsOwnRest = true },
+	"no reply read as nothing spent":           func(b *simBugs) { b.unknownIsZero = true },
+	"leaver gives nothing back":                func(b *simBugs) { b.leavesUnasked = true },
+	"reply of an older window learned":         func(b *simBugs) { b.learnsOlderWindow = true },
+	"allowance spent after its window":         func(b *simBugs) { b.spendsLate = true },
+	"grants not sent with a move":              func(b *simBugs) { b.noGrants = true },
+	"spent requests forgotten at a new holder": func(b *simBugs) { b.forgetsSpent = true },
+	"refused before the rest has come back":    func(b *simBugs) { b.refusesWhileClosing = true },
+	"leaver spends what it has given back":     func(b *simBugs) { b.spendsAfterGivingBack = true },
+	"grants not counted as used":               func(b *simBugs) { b.grantsBeyond = true },
+	"close of a window that is not known yet":  func(b *simBugs) { b.closesAnyName = true },
 }
 
 // violation ends a schedule.
@@ -113,6 +138,7 @@ func newWorld(seed uint64, of class, bug string, tracing bool) *world {
 		w.class = of
 	}
 	w.goesBack = w.class == goesBack
+	w.long = w.rng.IntN(16) == 0
 	nodes := 2 + w.rng.IntN(3)
 	if w.chance(0.1) {
 		nodes = 5
@@ -123,11 +149,24 @@ func newWorld(seed uint64, of class, bug string, tracing bool) *world {
 	return w
 }
 
+// speaks returns the version of frames that the next process at a node understands.
+func (w *world) speaks(n *node) int {
+	if n.index < len(w.old) && w.old[n.index] && n.process == 1 {
+		return 1
+	}
+	return partition.Version
+}
+
 func (w *world) addNodes(count int) {
+	mixed := !w.long && w.chance(0.1)
 	for i := range count {
 		n := &node{world: w, index: i, cut: make([]bool, count), last: make([]time.Duration, count)}
 		n.offset = w.between(0, time.Hour)
-		n.rate = 1 + (w.rng.Float64()-0.5)/100
+		n.rate = 1 + (w.rng.Float64()-0.5)/100 // far more than clocks differ by
+		if w.long {
+			n.rate = 1 + (w.rng.Float64()-0.5)/1000 // 500 millionths
+		}
+		w.old = append(w.old, mixed && w.chance(0.5))
 		w.nodes = append(w.nodes, n)
 	}
 }
@@ -138,6 +177,10 @@ func (w *world) plantBug(name string) {
 	}
 	if bug, ok := partition.Bugs[name]; ok {
 		w.bug = bug
+		return
+	}
+	if plant, ok := plantedAllowances[name]; ok {
+		plant(&w.planted)
 		return
 	}
 	switch name {
@@ -177,9 +220,12 @@ const (
 // plan makes the events of a schedule.
 func (w *world) plan() {
 	trouble := w.between(6*time.Second, 20*time.Second)
+	if w.long {
+		trouble = w.between(70*time.Second, 150*time.Second) - quiet
+	}
 	for i, n := range w.nodes {
 		start := w.between(0, 300*time.Millisecond)
-		if i > 0 && w.chance(0.3) {
+		if i > 0 && !w.old[i] && w.chance(0.3) {
 			start = w.between(time.Second, trouble)
 		}
 		w.push(start, n.start)
@@ -193,7 +239,7 @@ func (w *world) plan() {
 	}
 	if w.class == calm {
 		w.silent = w.chance(0.5)
-		for range w.rng.IntN(4) {
+		for range w.rng.IntN(4 + int(trouble/(20*time.Second))) {
 			w.push(w.between(3*time.Second, trouble), w.plannedEvent)
 		}
 	} else {
@@ -217,7 +263,11 @@ func (w *world) planRequests(trouble time.Duration) {
 		from := w.between(time.Second, trouble)
 		until := from + w.between(0, trouble)
 		change := w.between(from, until)
-		for range w.rng.IntN(8 * w.limit) {
+		requests := w.rng.IntN(8 * w.limit)
+		if w.long {
+			requests *= 3
+		}
+		for range requests {
 			n, at := w.pick(), w.between(from, until)
 			if first != nil && at < change {
 				n = first

@@ -189,17 +189,17 @@ func TestNodeThatWasFrozenBetweenCheckAndReply(t *testing.T) {
 // What a holder said long ago does not replace what the asker knows, or holds, by now.
 func TestLateReplyChangesNothing(t *testing.T) {
 	w := partition.Window{}
-	w.Learn(8, time.Second, 2, 0, time.Minute)
-	w.Learn(5, time.Second, 2, 0, time.Minute+time.Millisecond)
+	w.Learn(partition.Reply{Used: 8, Age: time.Second, Epoch: 2}, partition.Report{}, time.Minute)
+	w.Learn(partition.Reply{Used: 5, Age: time.Second, Epoch: 2}, partition.Report{}, time.Minute+time.Millisecond)
 	if w.Used != 8 {
 		t.Errorf("an overtaken reply: got %d used, want 8", w.Used)
 	}
-	w.Inherit(partition.Window{Opened: time.Minute, Used: 9}, 3, 1, time.Minute)
-	w.Learn(5, time.Second, 2, 0, time.Minute+time.Second)
+	w.Inherit(partition.Window{Opened: time.Minute, Used: 9}, "a", 3, 1, time.Minute)
+	w.Learn(partition.Reply{Used: 5, Age: time.Second, Epoch: 2}, partition.Report{}, time.Minute+time.Second)
 	if w.Used != 9 || w.Epoch != 3 {
 		t.Errorf("a reply of the former holder: got %+v, want 9 used at epoch 3", w)
 	}
-	w.Learn(1, 0, 3, 0, 3*time.Minute)
+	w.Learn(partition.Reply{Used: 1, Age: 0, Epoch: 3}, partition.Report{}, 3*time.Minute)
 	if w.Used != 1 {
 		t.Errorf("the next window: got %d used, want 1", w.Used)
 	}
@@ -209,7 +209,7 @@ func TestLateReplyChangesNothing(t *testing.T) {
 func TestWindowIsRebuiltOnce(t *testing.T) {
 	now := time.Hour
 	w := partition.Window{}
-	w.Learn(4, time.Second, 6, 0, now) // this node has asked as well
+	w.Learn(partition.Reply{Used: 4, Age: time.Second, Epoch: 6}, partition.Report{}, now) // this node has asked as well
 	w.Hold(7, 7, now)
 	for _, r := range []partition.Report{
 		{Age: 20 * time.Second, Used: 9, Epoch: 6},
@@ -226,7 +226,7 @@ func TestWindowIsRebuiltOnce(t *testing.T) {
 // Nodes that cannot ask share what is left of the limit.
 func TestWindowIsSharedWithoutAHolder(t *testing.T) {
 	w, now := partition.Window{}, time.Hour
-	w.Learn(4, time.Second, 6, 0, now)
+	w.Learn(partition.Reply{Used: 4, Age: time.Second, Epoch: 6}, partition.Report{}, now)
 	allowed := 0
 	for range 10 {
 		if w.Allow(10, 3, now) {
@@ -237,7 +237,7 @@ func TestWindowIsSharedWithoutAHolder(t *testing.T) {
 	if allowed != 2 || r.Extra != 2 {
 		t.Errorf("allowed %d, reported %+v, want a third of 6", allowed, r)
 	}
-	w.Learn(6, time.Second, 6, r.Extra, now)
+	w.Learn(partition.Reply{Used: 6, Age: time.Second, Epoch: 6}, r, now)
 	if r := w.Report(now); r.Extra != 0 {
 		t.Error("what was reported is reported again")
 	}

@@ -5,7 +5,9 @@ type View struct {
 	Self string // ID of the node
 	// Up is the number of nodes that may let requests through without a holder: all that have a
 	// row, those that join included, since they are up soon; at least 1.
-	Up      int
+	Up int
+	// Version is the newest version of frames that all nodes understand that have a row.
+	Version int
 	Nodes   map[string]Node // all nodes that have a row, by ID; Beat and Seen may be old
 	Parts   []Part          // Count of them
 	Changed <-chan struct{} // closed when there is a newer View

@@ -1,6 +1,9 @@
 package partition
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Length is the duration of a window of requests.
 const Length = time.Minute
@@ -20,6 +23,8 @@ const Length = time.Minute
 //     that with its own 5: {Used: 75}.
 //   - The asker becomes the holder because the former one has failed. Hold counts what it knows:
 //     {Used: 65, Rebuilt: 60}. Of other askers' reports it Adds what they know above the 60.
+//
+// At the holder, Used has all that it has granted to askers. At an asker, it has what was used.
 type Window struct {
 	Opened time.Duration // by the node's clock; an asker's is at most as late as the holder's
 	Used   int           // requests in the window, as known at Epoch
@@ -30,6 +35,17 @@ type Window struct {
 	// Extra is how many requests the asker has allowed without the holder, and no holder has
 	// confirmed. Sent of them are on their way.
 	Extra, Sent int
+
+	Name WindowName // zero = it has none yet, or some member of the cluster knows no names
+	// Granted is the asker's allowance in the window with that name: all that the holder has ever
+	// granted it. Spent of them are used.
+	Granted, Spent int
+	Shut           bool  // asker only: the allowance is closed
+	Held           int   // asker only: what the holder has counted, with all that it had granted
+	Reset          int64 // asker only: the window's end as the holder has told it, Unix seconds
+
+	Tight  bool    // holder only: it grants nothing more
+	Grants []Grant // holder only
 }
 
 // Report is what an asker tells the holder of a window. Ages are used, since clocks differ.
@@ -38,6 +54,21 @@ type Report struct {
 	Used  int           // as the holder at Epoch has told; 0 = none
 	Epoch int64
 	Extra int // requests that were allowed without a holder
+
+	Name  WindowName // of the window in which the asker has spent
+	Spent int        // of its allowance
+}
+
+// Reply is what the holder of a window tells an asker whose request it has counted.
+type Reply struct {
+	Used  int // requests in the window, without what is granted and not spent
+	Age   time.Duration
+	Epoch int64 // of the partition
+	Reset int64 // the window's end, Unix seconds
+
+	Name    WindowName // zero = the holder grants nothing
+	Held    int        // requests in the window, with all that is granted
+	Granted int        // all that the asker has got in this window
 }
 
 // Over reports whether no window is open at clock.
@@ -50,7 +81,10 @@ func (w *Window) Report(clock time.Duration) Report {
 	if w.Over(clock) {
 		return Report{}
 	}
-	return Report{Age: clock - w.Opened, Used: w.Used, Epoch: w.Epoch, Extra: w.Extra}
+	return Report{
+		Age: clock - w.Opened, Used: max(w.Used, w.Held), Epoch: w.Epoch, Extra: w.Extra,
+		Name: w.Name, Spent: w.Spent,
+	}
 }
 
 // Send is Report for an ask. What other asks report already is left out.
@@ -102,24 +136,37 @@ func (w *Window) Add(r Report, claimed int64, clock time.Duration) {
 	w.Used += more
 }
 
-// Learn sets the asker's window to what the holder at an epoch has replied: its use and age, asked
-// at clock. reported is how much of Extra the holder has added. A late reply changes nothing that a
-// newer one has told, or that the node has counted as a later holder.
-func (w *Window) Learn(
-	used int, age time.Duration, epoch int64, reported int, clock time.Duration,
-) {
-	if epoch < w.Epoch {
-		w.Extra, w.Sent = max(0, w.Extra-reported), max(0, w.Sent-reported)
+// Learn sets the asker's window to what the holder has replied to a report that was sent at clock.
+// A late reply changes nothing that a newer one has told, or that the node has counted as a later
+// holder.
+func (w *Window) Learn(r Reply, sent Report, clock time.Duration) {
+	w.Extra, w.Sent = max(0, w.Extra-sent.Extra), max(0, w.Sent-sent.Extra)
+	named := r.Name != WindowName{}
+	if r.Epoch < w.Epoch || named && r.Name.isBefore(w.Name) {
 		return
 	}
-	opened := clock - age
-	if epoch == w.Epoch && !w.Over(clock) && opened < w.Opened+Length/2 {
-		used = max(used, w.Used)
+	next := Window{
+		Opened: clock - r.Age, Used: r.Used, Epoch: r.Epoch, Extra: w.Extra, Sent: w.Sent,
+		Name: r.Name, Granted: r.Granted, Held: r.Held, Reset: r.Reset,
 	}
-	*w = Window{
-		Opened: opened, Used: used, Epoch: epoch,
-		Extra: max(0, w.Extra-reported), Sent: max(0, w.Sent-reported),
+	switch {
+	case named && r.Name == w.Name:
+		next.Spent, next.Shut = w.Spent, w.Shut
+		next.Granted, next.Held = max(w.Granted, r.Granted), max(w.Held, r.Held)
+		if sent.Name == r.Name {
+			next.Used += w.Spent - sent.Spent
+		}
+		next.Used = max(next.Used, w.Used-w.Rest()) // it may have been the holder
+		if w.Shut {
+			next.Granted = w.Spent
+		}
+	case !named:
+		if r.Epoch == w.Epoch && !w.Over(clock) && next.Opened < w.Opened+Length/2 {
+			next.Used = max(next.Used, w.Used)
+		}
+		next.Name, next.Spent, next.Granted, next.Shut = w.Name, w.Spent, w.Spent, w.Shut
 	}
+	*w = next
 }
 
 // Allow reports whether the asker allows a request without the holder: a node may give away its
@@ -128,7 +175,7 @@ func (w *Window) Allow(limit, nodes int, clock time.Duration) bool {
 	if w.Over(clock) {
 		*w = Window{Opened: clock}
 	}
-	if w.Extra >= (limit-w.Used)/max(1, nodes) {
+	if w.Extra >= (limit-max(w.Used, w.Held))/max(1, nodes) {
 		return false
 	}
 	w.Extra++
@@ -136,9 +183,19 @@ func (w *Window) Allow(limit, nodes int, clock time.Duration) bool {
 }
 
 // Inherit makes the node's window what the holder before has handed over, for the holder at an
-// epoch. It is called before Hold, with the window as of now: its age is added to moved.Opened.
-func (w *Window) Inherit(moved Window, epoch, claimed int64, clock time.Duration) {
+// epoch: the node with the ID self. It is called before Hold, with the window as of now: its age is
+// added to moved.Opened.
+func (w *Window) Inherit(moved Window, self string, epoch, claimed int64, clock time.Duration) {
 	own := w.Report(clock)
-	*w = Window{Opened: moved.Opened, Used: moved.Used, Rebuilt: moved.Rebuilt, Epoch: epoch}
+	spent := 0
+	if moved.Name.isBefore(w.Name) {
+		spent = math.MaxInt // the node no longer knows
+	} else if moved.Name == w.Name {
+		spent = w.Spent
+	}
+	*w = moved
+	w.Epoch, w.Extra, w.Sent = epoch, 0, 0
+	w.Spent = w.TakeBack(self, moved.Name, spent)
+	w.Granted = w.Spent
 	w.Add(own, claimed, clock)
 }

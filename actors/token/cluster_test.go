@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type cluster struct {
 	epoch     int64
 	claimed   int64
 	asks      int
+	version   int    // of frames that all nodes understand
 	replying  func() // called before the reply of an ask arrives; nil = not
 	confirms  int
 	unknown   error // of Confirm
@@ -48,7 +50,7 @@ type clusterNode struct {
 // newCluster starts n services on one store. The first holds all partitions.
 func newCluster(t *testing.T, n int, stale time.Duration) *cluster {
 	t.Helper()
-	c := &cluster{size: n, epoch: 1, claimed: 1, gone: -1, changed: make(chan struct{})}
+	c := &cluster{version: partition.Version, size: n, epoch: 1, claimed: 1, gone: -1, changed: make(chan struct{})}
 	store := newStore(t)
 	for i := range n {
 		node := &clusterNode{cluster: c, index: i}
@@ -75,7 +77,8 @@ func (n *clusterNode) View() *partition.View {
 	defer n.cluster.mu.Unlock()
 	v := &partition.View{
 		Self: fmt.Sprint(n.index), Up: n.cluster.size, Changed: n.cluster.changed,
-		Parts: make([]partition.Part, partition.Count), Nodes: map[string]partition.Node{},
+		Version: n.cluster.version,
+		Parts:   make([]partition.Part, partition.Count), Nodes: map[string]partition.Node{},
 	}
 	for i := range n.cluster.size {
 		if i != n.cluster.gone {
@@ -115,7 +118,9 @@ func (n *clusterNode) Ask(service byte, part int, body []byte, _ time.Time) ([]b
 	}
 	answers := make(chan answer, 1)
 	n.cluster.nodes[holder].HandlePeer(
-		partition.Message{Kind: partition.Ask, Service: service, Partition: part, Body: body},
+		partition.Message{
+			Kind: partition.Ask, Service: service, Partition: part, Body: body, From: fmt.Sprint(n.index),
+		},
 		func(status partition.Status, epoch int64, body []byte) {
 			answers <- answer{status, epoch, body}
 		})
@@ -130,6 +135,22 @@ func (n *clusterNode) Ask(service byte, part int, body []byte, _ time.Time) ([]b
 		return nil, 0, partition.ErrBusy
 	}
 	return a.body, a.epoch, nil
+}
+
+func (n *clusterNode) AskNode(
+	id string, service byte, part int, body []byte, _ time.Time,
+) (reply []byte, err error) {
+	n.cluster.mu.Lock()
+	to, err := strconv.Atoi(id)
+	away := err != nil || to == n.cluster.gone || n.cluster.nodes[to].cutOff || n.cutOff
+	n.cluster.mu.Unlock()
+	if away {
+		return nil, partition.ErrUnreachable
+	}
+	n.cluster.nodes[to].HandlePeer(partition.Message{
+		Kind: partition.AskNode, Service: service, Partition: part, Body: body, From: fmt.Sprint(n.index),
+	}, func(_ partition.Status, _ int64, body []byte) { reply = body })
+	return reply, nil
 }
 
 func (n *clusterNode) Confirm(context.Context) error {
@@ -281,6 +302,7 @@ func TestNodeHandsOverWhatItAllowedAlone(t *testing.T) {
 func TestClusterRebuildsWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, 0)
+		c.version = 1 // without allowances: what all know is exact
 		bearer := c.nodes[0].newTokens(t).AccessToken
 		before, end := c.admit(t, bearer, token.BasicProfile, 60)
 		wait(10 * time.Second)
@@ -308,6 +330,7 @@ func TestClusterRebuildsWindows(t *testing.T) {
 func TestClusterAllowsPartWithoutHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, 0)
+		c.version = 1 // without allowances: what all know is exact
 		bearer := c.nodes[0].newTokens(t).AccessToken
 		c.admit(t, bearer, token.BasicProfile, 40)
 		c.change(func() { c.holder = -1 })
@@ -331,6 +354,7 @@ func TestNodesReportToNewHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, 4, 0)
+				c.version = 1 // without allowances: what all know is exact
 				bearer := c.nodes[0].newTokens(t).AccessToken
 				allowed := func(node, n int) (admitted int) {
 					for range n {
@@ -367,6 +391,7 @@ func TestNodesReportToNewHolder(t *testing.T) {
 func TestNodesReportWhenTheFailedHolderIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, 0)
+		c.version = 1 // without allowances: what all know is exact
 		bearer := c.nodes[0].newTokens(t).AccessToken
 		for range 30 {
 			c.nodes[2].wantVerdict(t, "before", bearer, token.Admitted)

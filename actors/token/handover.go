@@ -1,7 +1,6 @@
 package token
 
 import (
-	"encoding/binary"
 	"errors"
 	"runtime"
 	"time"
@@ -46,7 +45,7 @@ func (h *handedWindows) areValid(part *partition.Part) bool {
 
 // export collects the windows of a partition's tokens.
 type export struct {
-	part  *partition.Part
+	view  *partition.View
 	clock time.Duration
 	dst   []byte
 }
@@ -54,31 +53,32 @@ type export struct {
 // export appends the token's open windows, with what this node has allowed before it was the
 // holder.
 func (a *tokenActor) export(m *export) {
-	a.hold(m.part, m.clock)
-	m.dst = a.shared.append(m.dst, &a.id, m.clock)
+	a.hold(m.view, m.clock)
+	m.append(a.shared, &a.id)
 }
 
 // append appends the windows of a token, unless none is open.
-func (s *sharedWindows) append(dst []byte, id *oauth.TokenID, clock time.Duration) []byte {
+func (m *export) append(s *sharedWindows, id *oauth.TokenID) {
 	open := false
 	for i := range s {
-		open = open || s[i].Used > 0 && !s[i].Over(clock)
+		open = open || s[i].Used > 0 && !s[i].Over(m.clock)
 	}
 	if !open {
-		return dst
+		return
 	}
-	dst = append(dst, id[:]...)
+	named := knowNames(m.view)
+	if named && len(m.dst) == 0 {
+		m.dst = append(m.dst, namedMark(int(id[0])))
+	}
+	m.dst = append(m.dst, id[:]...)
 	for i := range s {
-		w := s[i]
-		if w.Over(clock) {
-			w = partition.Window{Opened: clock}
-		}
-		dst = wire.AppendDuration(dst, clock-w.Opened)
-		dst = binary.AppendUvarint(dst, uint64(w.Used))
-		dst = binary.AppendUvarint(dst, uint64(w.Rebuilt))
+		m.dst = s[i].Append(m.dst, named, m.clock)
 	}
-	return dst
 }
+
+// namedMark is the first byte of windows with names and allowances. It is not that of the tokens of
+// the partition.
+func namedMark(part int) byte { return ^byte(part) }
 
 // exportChunk is how many bytes of windows are handed over at a time.
 const exportChunk = 200 << 10
@@ -86,8 +86,7 @@ const exportChunk = 200 << 10
 // ExportWindows returns the windows of a partition's tokens, which this node has just stopped to
 // decide about, in parts for ReceiveWindows. Ages stand for times, since clocks differ.
 func (s *Service) ExportWindows(part int) (chunks [][]byte) {
-	moving := &s.config.Peers.View().Parts[part]
-	m := &export{part: moving, clock: s.clock(time.Now())}
+	m := &export{view: s.config.Peers.View(), clock: s.clock(time.Now())}
 	flush := func(least int) {
 		if len(m.dst) > least {
 			chunks, m.dst = append(chunks, m.dst), nil
@@ -102,9 +101,9 @@ func (s *Service) ExportWindows(part int) (chunks [][]byte) {
 	shard := &s.directory.shards[part]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if shard.handed.areValid(moving) {
+	if shard.handed.areValid(&m.view.Parts[part]) {
 		for id, windows := range shard.handed.byToken {
-			m.dst = windows.append(m.dst, &id, m.clock)
+			m.append(&windows, &id)
 			flush(exportChunk)
 		}
 	}
@@ -126,13 +125,16 @@ func (s *Service) ReceiveWindows(part int, epoch int64, first bool, counts []byt
 		}
 	}
 	shard.handed.until = clock + handedFor
+	named := len(counts) > 0 && counts[0] == namedMark(part)
+	if named {
+		counts = counts[1:]
+	}
 	for r := (wire.Reader{Rest: counts}); len(r.Rest) > 0; {
 		var id oauth.TokenID
 		var windows sharedWindows
 		copy(id[:], r.Bytes(len(id)))
 		for i := range windows {
-			windows[i] = partition.Window{Opened: clock - r.Duration(), Used: r.UpTo(mostCounted),
-				Rebuilt: r.UpTo(mostCounted), Epoch: epoch}
+			windows[i] = partition.ReadWindow(&r, named, epoch, clock)
 		}
 		if r.Bad {
 			return

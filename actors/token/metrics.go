@@ -19,6 +19,8 @@ type metrics struct {
 	mailboxRejects prometheus.Counter
 	provisional    prometheus.Counter
 
+	granted, spent, returned, lost prometheus.Counter // requests of allowances
+
 	signatureSeconds  *prometheus.HistogramVec // by algorithm
 	signaturesRefused prometheus.Counter
 	assertions        *prometheus.CounterVec // of clients, by outcome
@@ -79,10 +81,16 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	} {
 		m.issued[grant] = m.tokenRequests.WithLabelValues(grant.String(), "ok")
 	}
+	allowances := counters("gatehouse_cluster_allowances_total",
+		"Requests of allowances, by outcome: granted to other nodes or spent by this one without asking;"+
+			" of the granted ones returned unspent, or lost: counted as used since the node did not reply.",
+		"outcome")
+	m.granted, m.spent = allowances.WithLabelValues("granted"), allowances.WithLabelValues("spent")
+	m.returned, m.lost = allowances.WithLabelValues("returned"), allowances.WithLabelValues("lost")
 	collectors := append(gauges(s), m.tokenRequests, m.failures, m.overloads, m.panics,
 		m.mailboxRejects, m.signatureSeconds, m.signaturesRefused, m.assertions, m.registrations, ended)
 	if s.config.Peers != nil {
-		collectors = append(collectors, m.provisional)
+		collectors = append(collectors, m.provisional, allowances)
 	}
 	var err error
 	for _, c := range collectors {

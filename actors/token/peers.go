@@ -26,7 +26,22 @@ const mostOpening = mailbox.Limit
 func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 	until := time.Now().Add(askTime)
 	for withText := !m.remote.known; ; {
-		ask := countAsk{id: a.id, endpoint: m.endpoint, report: m.remote.report}
+		if m.remote.closing {
+			s.takeBack(a, m.endpoint)
+			m.remote.closing, m.remote.elsewhere, m.now = false, false, time.Now()
+			err := a.Ask(m)
+			if err != nil || m.stale || !m.remote.elsewhere {
+				return err
+			}
+			if time.Now().After(until) {
+				return a.notCounted(m, TryLater)
+			}
+			withText = !m.remote.known
+			continue
+		}
+		ask := countAsk{
+			id: a.id, endpoint: m.endpoint, report: m.remote.report, named: s.holderKnowsNames(&a.id),
+		}
 		if withText {
 			ask.text = a.text
 		}
@@ -34,7 +49,7 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 		reply, epoch, err := s.config.Peers.Ask(
 			partition.ServiceTokens, int(a.id[0]), ask.append(nil), until)
 		var counted countReply
-		if err == nil && !counted.parse(reply) {
+		if err == nil && !counted.parse(reply, ask.named) {
 			err = errors.New("malformed reply")
 		}
 		switch {
@@ -51,8 +66,8 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 			return a.notCounted(m, counted.verdict)
 		default:
 			m.remote.mode = countedByHolder
-			m.remote.rate, m.remote.used, m.remote.age = counted.rate, counted.used, counted.age
-			m.remote.epoch, m.remote.sent = epoch, s.clock(sent)
+			m.remote.rate, m.remote.reply, m.remote.sent = counted.rate, counted.reply, s.clock(sent)
+			m.remote.reply.Epoch, m.remote.reply.Reset = epoch, counted.rate.Reset
 		}
 		m.remote.elsewhere = false
 		err = a.Ask(m)
@@ -97,32 +112,61 @@ func (s *Service) HandlePeer(
 	if reply == nil {
 		return // a cast, which no node sends
 	}
-	if len(m.Body) > 0 && m.Body[0] == askReports {
+	if len(m.Body) == 0 {
+		m.Body = []byte{0}
+	}
+	switch m.Body[0] {
+	case askReports:
 		s.addReports(m.Partition, m.Body[1:], reply)
 		return
-	}
-	var ask countAsk
-	if len(m.Body) == 0 || m.Body[0] != askCount || !ask.parse(m.Body) || int(ask.id[0]) != m.Partition {
-		reply(partition.Done, 0, (&countReply{verdict: TryLater}).append(nil))
+	case askClose:
+		s.closeForPeer(m.Body[1:], reply)
+		return
+	case askGivenBack:
+		s.addGivenBack(m.Partition, m.From, m.Body[1:], reply)
 		return
 	}
+	ask := countAsk{from: m.From}
+	if !ask.parse(m.Body) || int(ask.id[0]) != m.Partition {
+		reply(partition.Done, 0, (&countReply{verdict: TryLater}).append(nil, false))
+		return
+	}
+	s.replyToAsk(&ask, reply)
+}
+
+// replyToAsk counts a request at another node and replies, now or later.
+func (s *Service) replyToAsk(
+	ask *countAsk, reply func(status partition.Status, epoch int64, body []byte),
+) {
 	if a := s.directory.find(&ask.id); a != nil && (ask.text == "" || a.is(ask.text)) {
-		if counted, settled := s.countForPeer(a, &ask); settled {
-			counted.reply(reply)
+		counted, settled := s.countForPeer(a, ask)
+		if settled && counted.closing {
+			go func() { // it asks other nodes
+				s.takeBack(a, ask.endpoint)
+				s.replyToAsk(ask, reply)
+			}()
+			return
+		}
+		if settled {
+			counted.send(ask, reply)
 			return
 		}
 	} else if ask.text == "" {
-		(&countReply{unknown: true}).reply(reply)
+		(&countReply{unknown: true}).send(ask, reply)
 		return
 	}
 	if s.opening.Add(1) > mostOpening {
 		s.opening.Add(-1)
-		(&countReply{busy: true}).reply(reply)
+		(&countReply{busy: true}).send(ask, reply)
 		return
 	}
 	go func() { // it may read the store
 		defer s.opening.Add(-1)
-		s.openForPeer(&ask).reply(reply)
+		if counted := s.openForPeer(ask); !counted.closing {
+			counted.send(ask, reply)
+			return
+		}
+		s.replyToAsk(ask, reply) // it waits with what was granted
 	}()
 }
 
@@ -133,7 +177,14 @@ func (s *Service) countForPeer(a *tokenActor, ask *countAsk) (_ *countReply, set
 		endpoint: ask.endpoint, now: time.Now(),
 		remote: &remoteCount{mode: countForPeer, report: ask.report},
 	}
+	if ask.named {
+		m.remote.from = ask.from
+	}
 	err := a.Ask(m)
+	if m.remote.closing {
+		ask.report.Extra = 0 // it is added
+		return &countReply{closing: true}, true
+	}
 	switch {
 	case err == nil && m.stale || hasStopped(err):
 		return nil, false
@@ -142,7 +193,7 @@ func (s *Service) countForPeer(a *tokenActor, ask *countAsk) (_ *countReply, set
 	}
 	return &countReply{
 		elsewhere: m.remote.elsewhere, epoch: m.remote.epoch,
-		verdict: m.result.Verdict, rate: m.result.Rate, used: m.remote.used, age: m.remote.age,
+		verdict: m.result.Verdict, rate: m.result.Rate, reply: m.remote.reply,
 	}, true
 }
 
@@ -217,8 +268,11 @@ const confirmTimeout = 9 * time.Second
 
 // The first byte of asks.
 const (
-	askCount   byte = 1 // a countAsk
-	askReports byte = 2 // what the sender knows of many tokens
+	askCount     byte = 1 // a countAsk
+	askReports   byte = 2 // what the sender knows of many tokens
+	askNamed     byte = 3 // a countAsk with a name, whose reply has one
+	askClose     byte = 4 // a windowID: the node that is asked closes its allowance
+	askGivenBack byte = 5 // what the sender has spent of many allowances, all of which it has closed
 )
 
 // countAsk asks the holder of a token's partition to count a request.
@@ -226,12 +280,22 @@ type countAsk struct {
 	id       oauth.TokenID
 	endpoint Endpoint
 	report   partition.Report
+	named    bool   // the report has the name of its window
 	text     string // of the token; "" = the holder should know it
+	from     string // ID of the node that asks; not sent
 }
 
 func (c *countAsk) append(dst []byte) []byte {
-	dst = append(append(append(dst, askCount), c.id[:]...), byte(c.endpoint))
-	return append(appendReport(dst, c.report), c.text...)
+	kind := askCount
+	if c.named {
+		kind = askNamed
+	}
+	dst = append(append(append(dst, kind), c.id[:]...), byte(c.endpoint))
+	dst = appendReport(dst, c.report)
+	if c.named {
+		dst = binary.AppendUvarint(c.report.Name.Append(dst), uint64(c.report.Spent))
+	}
+	return append(dst, c.text...)
 }
 
 // parse reads what append has written, and is not empty. It returns false for anything else.
@@ -239,24 +303,27 @@ func (c *countAsk) parse(body []byte) bool {
 	r := wire.Reader{Rest: body[1:]}
 	copy(c.id[:], r.Bytes(len(c.id)))
 	c.endpoint, c.report = Endpoint(r.Byte()), readReport(&r)
+	if c.named = body[0] == askNamed; c.named {
+		c.report.Name, c.report.Spent = partition.ReadWindowName(&r), r.UpTo(partition.MostCounted)
+	}
 	if len(r.Rest) > oauth.MaxAccessToken {
 		return false
 	}
 	c.text = string(r.Rest)
-	return !r.Bad && c.endpoint.isLimited() && c.report.Epoch >= 0
+	return !r.Bad && (c.named || body[0] == askCount) && c.endpoint.isLimited() && c.report.Epoch >= 0
 }
 
 // countReply is the reply to a countAsk.
 type countReply struct {
 	elsewhere bool  // this node does not hold the partition
 	busy      bool  // this node is overloaded
+	closing   bool  // what was granted and not spent has to come back first; not sent
 	epoch     int64 // of the partition
 
 	unknown bool // the ask must have the token's text
 	verdict Verdict
 	rate    ratelimit.Decision
-	used    int // requests in the window
-	age     time.Duration
+	reply   partition.Reply
 }
 
 // isCounted reports whether the request was counted.
@@ -268,18 +335,20 @@ func (c *countReply) isCounted() bool {
 	return false
 }
 
-func (c *countReply) reply(to func(status partition.Status, epoch int64, body []byte)) {
+func (c *countReply) send(
+	ask *countAsk, to func(status partition.Status, epoch int64, body []byte),
+) {
 	switch {
 	case c.elsewhere:
 		to(partition.Elsewhere, c.epoch, nil)
 	case c.busy:
 		to(partition.Busy, c.epoch, nil)
 	default:
-		to(partition.Done, c.epoch, c.append(nil))
+		to(partition.Done, c.epoch, c.append(nil, ask.named))
 	}
 }
 
-func (c *countReply) append(dst []byte) []byte {
+func (c *countReply) append(dst []byte, named bool) []byte {
 	if c.unknown {
 		return append(dst, 0)
 	}
@@ -292,12 +361,17 @@ func (c *countReply) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Remaining))
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Reset))
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Wait))
-	dst = binary.AppendUvarint(dst, uint64(c.used))
-	return wire.AppendDuration(dst, c.age)
+	dst = binary.AppendUvarint(dst, uint64(c.reply.Used))
+	dst = wire.AppendDuration(dst, c.reply.Age)
+	if named {
+		dst = binary.AppendUvarint(c.reply.Name.Append(dst), uint64(c.reply.Held))
+		dst = binary.AppendUvarint(dst, uint64(c.reply.Granted))
+	}
+	return dst
 }
 
 // parse reads what append has written. It returns false for anything else.
-func (c *countReply) parse(body []byte) bool {
+func (c *countReply) parse(body []byte, named bool) bool {
 	r := wire.Reader{Rest: body}
 	head := r.Byte()
 	if head == 0 {
@@ -305,14 +379,15 @@ func (c *countReply) parse(body []byte) bool {
 		return c.unknown && len(r.Rest) == 0
 	}
 	c.verdict, c.rate.Allowed = Verdict(head-1), r.Byte() == 1
-	c.rate.Limit, c.rate.Remaining = r.UpTo(mostCounted), r.UpTo(mostCounted)
-	c.rate.Reset, c.rate.Wait = int64(r.Uint()), int64(r.UpTo(mostCounted))
-	c.used, c.age = r.UpTo(mostCounted), r.Duration()
+	c.rate.Limit, c.rate.Remaining = r.UpTo(partition.MostCounted), r.UpTo(partition.MostCounted)
+	c.rate.Reset, c.rate.Wait = int64(r.Uint()), int64(r.UpTo(partition.MostCounted))
+	c.reply.Used, c.reply.Age = r.UpTo(partition.MostCounted), r.Duration()
+	if named {
+		c.reply.Name, c.reply.Held = partition.ReadWindowName(&r), r.UpTo(partition.MostCounted)
+		c.reply.Granted = r.UpTo(partition.MostCounted)
+	}
 	return !r.Bad && len(r.Rest) == 0 && c.verdict >= TokenInvalid && c.verdict <= WrongAudience
 }
-
-// mostCounted is the greatest number of requests or seconds in a message of another node.
-const mostCounted = 1 << 20
 
 func appendReport(dst []byte, r partition.Report) []byte {
 	dst = wire.AppendDuration(dst, r.Age)
@@ -322,7 +397,7 @@ func appendReport(dst []byte, r partition.Report) []byte {
 }
 
 func readReport(r *wire.Reader) (report partition.Report) {
-	report.Age, report.Used = r.Duration(), r.UpTo(mostCounted)
-	report.Epoch, report.Extra = int64(r.Uint()), r.UpTo(mostCounted)
+	report.Age, report.Used = r.Duration(), r.UpTo(partition.MostCounted)
+	report.Epoch, report.Extra = int64(r.Uint()), r.UpTo(partition.MostCounted)
 	return report
 }

@@ -99,11 +99,12 @@ func (a *tokenActor) takeReport(m *reported) {
 	}
 	now := time.Now()
 	peers, clock := a.service.config.Peers, a.service.clock(now)
-	part := &peers.View().Parts[a.id[0]]
+	view := peers.View()
+	part := &view.Parts[a.id[0]]
 	if !part.Mine || part.Moving || !peers.Decides(now) {
 		return
 	}
-	a.hold(part, clock)
+	a.hold(view, clock)
 	for i := range a.shared {
 		a.shared[i].Add(m.reports[i], part.Claimed, clock)
 	}

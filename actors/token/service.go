@@ -38,6 +38,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/fair"
@@ -150,6 +151,7 @@ type Service struct {
 
 	inflight mailbox.InFlight
 	opening  atomic.Int64       // tokens that are being opened for other nodes
+	closing  singleflight.Group // windows whose allowances are being closed
 	stopped  atomic.Bool        // no request is admitted
 	tasks    sync.WaitGroup     // what goes on without a caller
 	lifetime context.Context    // of tasks, and of reads for requests

@@ -21,6 +21,8 @@ type Peers interface {
 	// ErrUnreachable or ErrBusy.
 	Ask(service byte, part int, body []byte, until time.Time) (
 		reply []byte, epoch int64, err error)
+	// AskNode asks the node with an ID, whatever it holds. Its errors are those of Ask.
+	AskNode(id string, service byte, part int, body []byte, until time.Time) ([]byte, error)
 	// Confirm returns when every other node has applied what is committed, or may decide no longer.
 	Confirm(ctx context.Context) error
 }
@@ -42,15 +44,16 @@ const (
 // remoteCount is what a request needs of the holder of its token's partition, and gets from it.
 type remoteCount struct {
 	mode      countMode
+	from      string           // ID of the node that asks, which knows names; "" = it does not
 	elsewhere bool             // the reply: another node has to count it
+	closing   bool             // the reply: what was granted and not spent has to come back first
 	epoch     int64            // of the partition, as this node knows it
 	known     bool             // the holder at epoch knows the token
 	report    partition.Report // to the holder
 
-	rate ratelimit.Decision // of the holder
-	used int                // of the window, and its age; 0 = no window is open
-	age  time.Duration
-	sent time.Duration // when the holder was asked, by Service.clock
+	rate  ratelimit.Decision // of the holder
+	reply partition.Reply    // of the holder
+	sent  time.Duration      // when it was asked, by Service.clock
 }
 
 func (s *Service) newAdmission() any {
@@ -66,7 +69,7 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 	w, limit, r := &a.shared[m.endpoint], limitOf[m.endpoint], m.remote
 	switch r.mode {
 	case countedByHolder:
-		w.Learn(r.used, r.age, r.epoch, r.report.Extra, r.sent)
+		w.Learn(r.reply, r.report, r.sent)
 		return r.rate
 	case countAlone, countNowhere, countHere:
 		w.Unsent(r.report)
@@ -78,22 +81,58 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 	case countNowhere:
 		return ratelimit.Decision{}
 	}
-	peers := a.service.config.Peers
-	part := &peers.View().Parts[a.id[0]]
+	view := a.service.config.Peers.View()
+	part, decides := &view.Parts[a.id[0]], a.service.config.Peers.Decides(m.now)
 	switch {
-	case part.Mine && !part.Moving && peers.Decides(m.now):
-		a.hold(part, now.Clock)
+	case part.Mine && !part.Moving && decides:
+		a.hold(view, now.Clock)
 		w.Add(r.report, part.Claimed, now.Clock)
-		decision := take(w, limit, now)
-		r.epoch, r.used, r.age = part.Epoch, w.Used, now.Clock-w.Opened
-		return decision
+		return a.countAsHolder(w, m, view, now)
+	case r.mode == countHere && decides && w.Spend(now.Clock):
+		a.service.metrics.spent.Inc()
+		return told(w, limit, true, now)
 	case r.mode == countHere && w.Epoch == part.Epoch && w.Extra == 0 && w.Used >= limit &&
 		!w.Over(now.Clock):
-		return take(w, limit, now) // refused: the holder has said so, and until when
+		return told(w, limit, false, now)
 	}
 	r.elsewhere, r.epoch, r.known = true, part.Epoch, w.Epoch == part.Epoch
 	r.report = w.Send(now.Clock)
 	return ratelimit.Decision{}
+}
+
+// countAsHolder counts a request, and grants the node that asks an allowance. It counts nothing if
+// the rest of what was granted has to come back first.
+func (a *tokenActor) countAsHolder(
+	w *partition.Window, m *admission, view *partition.View, now ratelimit.Now,
+) ratelimit.Decision {
+	limit, r := limitOf[m.endpoint], m.remote
+	if w.MustClose(limit, now.Clock) {
+		r.closing, r.elsewhere = true, true
+		return ratelimit.Decision{}
+	}
+	decision := take(w, limit, now)
+	granted, used := 0, w.Used
+	if r.from != "" {
+		granted = w.Grant(r.report, r.from, limit, view.Up, now.Clock)
+		a.service.metrics.granted.Add(float64(w.Used - used))
+	}
+	r.reply = w.Reply(granted, now.Clock)
+	if r.epoch = w.Epoch; decision.Allowed {
+		decision.Remaining = limit - r.reply.Used
+	}
+	return decision
+}
+
+// told returns what this node decides by what the holder has told.
+func told(w *partition.Window, limit int, allowed bool, now ratelimit.Now) ratelimit.Decision {
+	d := ratelimit.Decision{Allowed: allowed, Limit: limit, Reset: w.Reset}
+	if allowed {
+		d.Remaining = max(0, limit-w.Used)
+		return d
+	}
+	d.Wait = w.Reset - now.Unix/int64(time.Second)
+	d.Wait = max(1, min(d.Wait, int64(partition.Length/time.Second)))
+	return d
 }
 
 // take counts a request in a window that this node decides about.
@@ -117,7 +156,7 @@ func (a *tokenActor) countAlone(
 	allowed := w.Allow(limit, nodes, now.Clock)
 	shown := ratelimit.Window{Opened: w.Opened, Used: limit}
 	if allowed {
-		share := (limit - w.Used) / nodes
+		share := (limit - max(w.Used, w.Held)) / nodes
 		shown.Used = limit - 1 - (share - w.Extra)
 	}
 	return shown.Take(limit, now)
@@ -125,11 +164,12 @@ func (a *tokenActor) countAlone(
 
 // hold makes the windows those of the holder at the partition's epoch. Windows that other nodes
 // have handed over or reported take the place of what this node knew.
-func (a *tokenActor) hold(part *partition.Part, clock time.Duration) {
+func (a *tokenActor) hold(view *partition.View, clock time.Duration) {
+	part := &view.Parts[a.id[0]]
 	if a.shared[0].Epoch != part.Epoch {
 		if handed, ok := a.service.directory.takeHanded(&a.id, part); ok {
 			for i := range a.shared {
-				a.shared[i].Inherit(handed[i], part.Epoch, part.Claimed, clock)
+				a.shared[i].Inherit(handed[i], view.Self, part.Epoch, part.Claimed, clock)
 			}
 		}
 	}

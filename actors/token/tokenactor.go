@@ -146,6 +146,10 @@ func (a *tokenActor) Handle(message any) {
 		a.report(m)
 	case *reported:
 		a.takeReport(m)
+	case *closing:
+		a.close(m)
+	case *givingBack:
+		a.giveBack(m)
 	}
 }
 

@@ -103,6 +103,7 @@ func (s *Stack) joinCluster() {
 		Export: s.Tokens.ExportWindows, ReceiveCounts: s.Tokens.ReceiveWindows,
 	})
 	s.onStop(func() error {
+		s.stopWithin(s.Tokens.GiveBack, "other nodes count what this one was granted")
 		s.stopWithin(s.node.Leave, "the node's row stays: other nodes remove it")
 		return nil
 	})

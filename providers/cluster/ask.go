@@ -78,6 +78,27 @@ func (n *Node) ask(service byte, part int, body []byte, began, end time.Duration
 	return nil, 0, partition.ErrUnreachable
 }
 
+// AskNode asks the node with an ID, whatever it holds. body must not change until AskNode returns.
+// The errors are ErrUnreachable and ErrBusy of package partition.
+func (n *Node) AskNode(id string, service byte, part int, body []byte, until time.Time) ([]byte, error) {
+	a := asks.Get().(*ask)
+	a.message = partition.Message{
+		Kind: partition.AskNode, Service: service, Partition: part, Body: body,
+	}
+	a.until = until.Sub(n.began)
+	err := n.exchange(id, a)
+	reply := a.reply
+	a.message, a.reply, a.err = partition.Message{}, partition.Message{}, nil
+	asks.Put(a)
+	switch {
+	case err != nil:
+		return nil, err
+	case reply.Status != partition.Done:
+		return nil, partition.ErrBusy
+	}
+	return reply.Body, nil
+}
+
 // exchange sends an ask to a node and waits for the reply.
 func (n *Node) exchange(to string, a *ask) error {
 	l := n.roster.Load().lanes[to]
@@ -133,7 +154,8 @@ func (n *Node) handle(l *lane, f *partition.Frame) {
 	for i := range f.Messages {
 		switch m := &f.Messages[i]; m.Kind {
 		case partition.Answer, partition.Unsupported:
-		case partition.Ask:
+		case partition.Ask, partition.AskNode:
+			m.From = l.id
 			n.handleAsk(l, m)
 		case partition.Cast:
 			if h := n.handlers[m.Service]; h != nil {
@@ -155,7 +177,7 @@ func (n *Node) handleAsk(l *lane, m *partition.Message) {
 	switch {
 	case h == nil || m.Partition >= len(v.Parts):
 		l.tell(&partition.Message{Kind: partition.Unsupported, Number: m.Number}, n.clock())
-	case !v.Parts[m.Partition].Mine || int64(n.clock()) >= n.lease.Load():
+	case m.Kind == partition.Ask && !v.Parts[m.Partition].Mine || int64(n.clock()) >= n.lease.Load():
 		l.answer(m.Number, partition.Elsewhere, v.Parts[m.Partition].Epoch, nil, n.clock())
 	default:
 		number := m.Number
