@@ -84,33 +84,27 @@ func useOnce(ctx context.Context, to sender, tokens []Token, workers int) (int, 
 	return int(failed.Load()), ctx.Err()
 }
 
-// hop measures what an ask costs: first in latency, then in CPU time.
+// hop measures what it costs that nodes count together, beside as many processes that do not.
 func hop(ctx context.Context, l *Lab) (string, error) {
-	var one *cost
 	text := ""
-	for _, s := range []struct {
-		name            string
-		nodes           int
-		cluster, sticky bool
-	}{
-		{"one node without the flag", 1, false, false}, {"one node with it", 1, true, false},
-		{"two nodes, random", 2, true, false}, {"two nodes, sticky", 2, true, true},
-		{"three nodes, random", 3, true, false}, {"three nodes, sticky", 3, true, true},
-	} {
-		if s.cluster && !l.Cluster {
-			continue
-		}
-		got, err := l.cost(ctx, s.nodes, s.cluster, s.sticky)
+	for _, s := range []struct{ nodes, uses int }{{1, 60}, {3, 60}, {5, 60}, {3, 1}} {
+		alone, err := l.cost(ctx, s.nodes, s.uses, false, false)
 		if err != nil {
-			return text, fmt.Errorf("%s: %w", s.name, err)
+			return text, fmt.Errorf("%d processes: %w", s.nodes, err)
 		}
-		if one == nil {
-			one = got
+		text += l.line("%d processes without the flag, %d uses: %v; ", s.nodes, s.uses, alone)
+		for _, sticky := range []bool{false, true} {
+			if !l.Cluster || s.nodes == 1 && sticky {
+				continue
+			}
+			got, err := l.cost(ctx, s.nodes, s.uses, true, sticky)
+			if err != nil {
+				return text, fmt.Errorf("%d nodes: %w", s.nodes, err)
+			}
+			text += l.line("%d nodes, %s, %d uses: %v, costs %.2f times the processes; ", s.nodes,
+				map[bool]string{false: "random", true: "sticky"}[sticky], s.uses, got,
+				float64(got.cpu)/float64(alone.cpu))
 		}
-		line := fmt.Sprintf("%s: %v, serves %.2f times one; ", s.name, got,
-			float64(s.nodes)*float64(one.cpu)/float64(got.cpu))
-		l.Log("%s", line)
-		text += line
 	}
 	if !l.Cluster {
 		return text, nil
@@ -122,9 +116,15 @@ func hop(ctx context.Context, l *Lab) (string, error) {
 	return text + fmt.Sprintf("at the holder: %v; at another node: %v", local, remote), nil
 }
 
+// line logs a line and returns it.
+func (l *Lab) line(format string, args ...any) string {
+	line := fmt.Sprintf(format, args...)
+	l.Log("%s", line)
+	return line
+}
+
 // cost is what requests cost at some nodes.
 type cost struct {
-	requests int
 	cpu      time.Duration // of all nodes, a request
 	p50, p99 time.Duration // while nothing else runs
 }
@@ -135,8 +135,12 @@ func (c *cost) String() string {
 		c.p99.Round(time.Microsecond), c.cpu.Round(100*time.Nanosecond))
 }
 
-// cost measures requests through the balancer.
-func (l *Lab) cost(ctx context.Context, n int, cluster, sticky bool) (_ *cost, err error) {
+// usedRequests is how many requests are about measured when each token is used some times.
+const usedRequests = 300_000
+
+// cost measures requests through the balancer, with tokens that are used uses times each, within a
+// window.
+func (l *Lab) cost(ctx context.Context, n, uses int, cluster, sticky bool) (_ *cost, err error) {
 	lab := *l
 	lab.Cluster = cluster
 	c, err := lab.start(ctx, n, Config{})
@@ -145,7 +149,7 @@ func (l *Lab) cost(ctx context.Context, n int, cluster, sticky bool) (_ *cost, e
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	c.Balancer.Sticky.Store(sticky)
-	tokens, err := c.Tokens(ctx, 20_000, 1000)
+	tokens, err := c.Tokens(ctx, 20_000+min(usedRequests/uses, 60_000), 1000)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +158,16 @@ func (l *Lab) cost(ctx context.Context, n int, cluster, sticky bool) (_ *cost, e
 			return nil, err
 		}
 	}
-	if _, err := useOnce(ctx, c.Balancer, tokens, l.Workers); err != nil { // warm up
+	warm, used := tokens[:20_000], tokens[20_000:]
+	if _, err := useOnce(ctx, c.Balancer, warm, l.Workers); err != nil {
 		return nil, err
 	}
-	return measureCost(ctx, c, func(int) sender { return c.Balancer }, tokens)
+	to := func(int) sender { return c.Balancer }
+	got, err := measureLatency(ctx, to, warm)
+	if err != nil {
+		return nil, err
+	}
+	return got, got.measureCPU(ctx, c, to, used, uses*len(used))
 }
 
 // hop measures requests at the holder, and at other nodes.
@@ -189,42 +199,46 @@ func (l *Lab) hop(ctx context.Context) (local, remote *cost, err error) {
 			return to[(slices.Index(nodes, holder)+offset)%len(nodes)]
 		}
 	}
-	if local, err = measureCost(ctx, c, at(0), tokens); err != nil {
-		return nil, nil, err
+	for i, to := range []**cost{&local, &remote} {
+		if *to, err = measureLatency(ctx, at(i), tokens); err != nil {
+			return nil, nil, err
+		}
+		if err := (*to).measureCPU(ctx, c, at(i), tokens, usedRequests); err != nil {
+			return nil, nil, err
+		}
 	}
-	remote, err = measureCost(ctx, c, at(1), tokens)
-	return local, remote, err
+	return local, remote, nil
 }
 
-// measureCost measures latencies with one connection at a time, then CPU time with many: then a
-// frame carries many asks.
-func measureCost(
-	ctx context.Context, c *Cluster, to func(token int) sender, tokens []Token,
-) (*cost, error) {
+// measureLatency measures latencies with one connection at a time.
+func measureLatency(ctx context.Context, to func(token int) sender, tokens []Token) (*cost, error) {
 	var took []time.Duration
-	if _, err := useFor(ctx, figureTime/2, 1, to, tokens, &took); err != nil {
+	if err := useFor(ctx, figureTime/2, 1<<30, 1, to, tokens, &took); err != nil {
 		return nil, err
 	}
 	slices.Sort(took)
-	before, err := c.cpu()
-	if err != nil {
-		return nil, err
-	}
-	n, err := useFor(ctx, figureTime, busyConnections, to, tokens, nil)
-	if err != nil {
-		return nil, err
-	}
-	after, err := c.cpu()
-	if err != nil {
-		return nil, err
-	}
-	return &cost{requests: n, cpu: (after - before) / time.Duration(n), p50: took[len(took)/2],
-		p99: took[len(took)*99/100]}, nil
+	return &cost{p50: took[len(took)/2], p99: took[len(took)*99/100]}, nil
 }
 
-// useFor uses the tokens in turn and returns the number of requests.
-func useFor(ctx context.Context, length time.Duration, workers int, to func(token int) sender,
-	tokens []Token, took *[]time.Duration) (int, error) {
+// measureCPU measures CPU time with many connections: then a frame carries many asks.
+func (got *cost) measureCPU(
+	ctx context.Context, c *Cluster, to func(token int) sender, tokens []Token, requests int,
+) error {
+	before, err := c.cpu()
+	if err != nil {
+		return err
+	}
+	if err := useFor(ctx, time.Minute, requests, busyConnections, to, tokens, nil); err != nil {
+		return err
+	}
+	after, err := c.cpu()
+	got.cpu = (after - before) / time.Duration(requests)
+	return err
+}
+
+// useFor uses the tokens in turn, for a time or a number of requests.
+func useFor(ctx context.Context, length time.Duration, requests, workers int,
+	to func(token int) sender, tokens []Token, took *[]time.Duration) error {
 	var next, failed atomic.Int64
 	var all sync.WaitGroup
 	end := time.Now().Add(length)
@@ -232,7 +246,11 @@ func useFor(ctx context.Context, length time.Duration, workers int, to func(toke
 		all.Go(func() {
 			a := newAsker(nil)
 			for ctx.Err() == nil && time.Now().Before(end) {
-				i := int(next.Add(1)-1) % len(tokens)
+				n := int(next.Add(1) - 1)
+				if n >= requests {
+					return
+				}
+				i := n % len(tokens)
 				a.to = to(i)
 				got := a.ask(tokens[i].Text)
 				if !got.admitted() {
@@ -246,9 +264,9 @@ func useFor(ctx context.Context, length time.Duration, workers int, to func(toke
 	}
 	all.Wait()
 	if n := failed.Load(); n > 0 {
-		return 0, fmt.Errorf("%d of %d requests were not admitted", n, next.Load())
+		return fmt.Errorf("%d of %d requests were not admitted", n, next.Load())
 	}
-	return int(next.Load()), ctx.Err()
+	return ctx.Err()
 }
 
 // cpu returns the CPU time of all nodes.
