@@ -26,6 +26,8 @@ func everyKind() *partition.Frame {
 			{Kind: partition.Seen, Number: -1},
 			{Kind: partition.Ask, Number: 1, Service: partition.ServiceLookups, Partition: 256, Epoch: 4,
 				Body: []byte("question")},
+			{Kind: partition.AskNode, Number: 2, Service: partition.ServiceTokens, Partition: 7,
+				Body: []byte("question")},
 			{Kind: partition.Answer, Number: 1, Status: partition.Elsewhere, Epoch: 5, Body: []byte{0}},
 			{Kind: partition.Cast, Service: partition.ServiceThrottles, Body: []byte("news")},
 			{Kind: partition.Unsupported, Number: 1},

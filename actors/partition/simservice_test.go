@@ -182,6 +182,7 @@ func (n *node) count(k int, r partition.Report, asker *node, request bool) (
 	}
 	n.world.named(k, w.Name)
 	reply = w.Reply(granted, clock)
+	reply.Reset = 1 // some time
 	if n.world.planted.grantedIsUsed {
 		reply.Used = w.Used
 	}
@@ -356,7 +357,7 @@ func (n *node) decide(k int, until time.Duration) {
 		n.world.spent(k, w.Name)
 		n.decided(k, w.Name, true, false)
 		return
-	case w.Epoch == p.Epoch && w.Extra == 0 && w.Used >= n.world.limit && !w.Over(clock):
+	case w.Epoch == p.Epoch && w.Reset != 0 && w.Extra == 0 && w.Used >= n.world.limit && !w.Over(clock):
 		n.decided(k, w.Name, false, false)
 		return
 	}

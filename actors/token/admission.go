@@ -185,7 +185,7 @@ func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 		id: id, text: strings.Clone(oauth.SealedIn(token)), service: s, session: *x, seen: s.clock(time.Now()),
 	}
 	if s.config.Peers != nil {
-		a.shared = new(sharedWindows)
+		a.shared = new(counts)
 	}
 	s.spawner.Spawn(a)
 	used := s.directory.insert(a)

@@ -69,7 +69,7 @@ const (
 )
 
 func (a *tokenActor) close(m *closing) {
-	w, clock := &a.shared[m.endpoint], a.service.clock(time.Now())
+	w, clock := a.shared.windows.at(m.endpoint), a.service.clock(time.Now())
 	switch m.step {
 	case beginClosing:
 		if !w.MustClose(limitOf[m.endpoint], clock) {
@@ -151,8 +151,8 @@ type givingBack struct {
 
 func (a *tokenActor) giveBack(m *givingBack) {
 	if m.from == "" {
-		for i := range a.shared {
-			if w := &a.shared[i]; w.Granted > w.Spent {
+		for i, w := range a.shared.windows {
+			if w != nil && w.Granted > w.Spent {
 				id := windowID{token: a.id, endpoint: Endpoint(i), name: w.Name, spent: w.Spent}
 				_, _ = w.Close(w.Name)
 				m.dst = id.append(m.dst)
@@ -165,7 +165,7 @@ func (a *tokenActor) giveBack(m *givingBack) {
 	view := peers.View()
 	if part := &view.Parts[a.id[0]]; part.Mine && !part.Moving && peers.Decides(now) {
 		a.hold(view, a.service.clock(now))
-		w := &a.shared[m.id.endpoint]
+		w := a.shared.windows.at(m.id.endpoint)
 		used := w.Used
 		w.TakeBack(m.from, m.id.name, m.id.spent)
 		a.service.metrics.returned.Add(float64(used - w.Used))
@@ -224,7 +224,7 @@ func (s *Service) addGivenBack(part int, from string, body []byte,
 		if !m.id.read(&r) || int(m.id.token[0]) != part {
 			break
 		}
-		s.directory.takeBackHanded(m, held)
+		s.metrics.returned.Add(float64(s.directory.takeBackHanded(m, held)))
 		if a := s.directory.find(&m.id.token); a != nil {
 			_ = a.Ask(m) // an actor that stops has no open window
 		}
@@ -233,13 +233,15 @@ func (s *Service) addGivenBack(part int, from string, body []byte,
 }
 
 // takeBackHanded is for windows that a former holder has handed over, and no request has needed yet.
-func (d *directory) takeBackHanded(m *givingBack, part *partition.Part) {
+func (d *directory) takeBackHanded(m *givingBack, part *partition.Part) (returned int) {
 	shard := d.shard(&m.id.token)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	windows, found := shard.handed.byToken[m.id.token]
-	if found && shard.handed.areValid(part) {
-		windows[m.id.endpoint].TakeBack(m.from, m.id.name, m.id.spent)
-		shard.handed.byToken[m.id.token] = windows
+	if w := windows[m.id.endpoint]; found && w != nil && shard.handed.areValid(part) {
+		used := w.Used
+		w.TakeBack(m.from, m.id.name, m.id.spent)
+		return used - w.Used
 	}
+	return 0
 }

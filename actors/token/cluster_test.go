@@ -715,6 +715,12 @@ func TestPeersMayNotMisleadHolder(t *testing.T) {
 			"empty": nil, "short": ask(1, 0, "")[:10], "unknown kind": ask(0, 0, bearer),
 			"unknown endpoint": ask(1, 7, bearer), "garbage text": ask(1, 0, "gtat_garbage"),
 			"another token's text": ask(1, 0, bearer), "long text": ask(1, 0, strings.Repeat("x", 300)),
+			"no name": ask(3, 0, "")[:20], "a name and garbage": ask(3, 0, "\xff\xff"),
+			"a name and another token's text": ask(3, 0, "\x01\x01\x01"+bearer),
+			"close of an unknown token":       append(ask(4, 0, ""), 1), "short close": ask(4, 0, "")[:9],
+			"close of an unknown endpoint":   append(ask(4, 9, ""), 1),
+			"given back of an unknown token": append(ask(5, 0, ""), 1),
+			"given back, short":              ask(5, 0, "")[:9], "given back, more than there is": append(ask(5, 0, ""), 255),
 		} {
 			replied := make(chan partition.Status, 1)
 			c.nodes[0].HandlePeer(partition.Message{Partition: 0, Body: body},

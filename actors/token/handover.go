@@ -54,14 +54,14 @@ type export struct {
 // holder.
 func (a *tokenActor) export(m *export) {
 	a.hold(m.view, m.clock)
-	m.append(a.shared, &a.id)
+	m.append(&a.shared.windows, &a.id)
 }
 
 // append appends the windows of a token, unless none is open.
 func (m *export) append(s *sharedWindows, id *oauth.TokenID) {
 	open := false
-	for i := range s {
-		open = open || s[i].Used > 0 && !s[i].Over(m.clock)
+	for _, w := range s {
+		open = open || w != nil && w.Used > 0 && !w.Over(m.clock)
 	}
 	if !open {
 		return
@@ -71,8 +71,11 @@ func (m *export) append(s *sharedWindows, id *oauth.TokenID) {
 		m.dst = append(m.dst, namedMark(int(id[0])))
 	}
 	m.dst = append(m.dst, id[:]...)
-	for i := range s {
-		m.dst = s[i].Append(m.dst, named, m.clock)
+	for _, w := range s {
+		if w == nil {
+			w = &partition.Window{}
+		}
+		m.dst = w.Append(m.dst, named, m.clock)
 	}
 }
 
@@ -134,7 +137,9 @@ func (s *Service) ReceiveWindows(part int, epoch int64, first bool, counts []byt
 		var windows sharedWindows
 		copy(id[:], r.Bytes(len(id)))
 		for i := range windows {
-			windows[i] = partition.ReadWindow(&r, named, epoch, clock)
+			if w := partition.ReadWindow(&r, named, epoch, clock); w.Used > 0 {
+				windows[i] = &w
+			}
 		}
 		if r.Bad {
 			return

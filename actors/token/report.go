@@ -71,8 +71,8 @@ type sharedReports [len(limitOf)]partition.Report
 // report appends the token's reports, unless the holder knows all of it.
 func (a *tokenActor) report(m *reporting) {
 	m.reports = sharedReports{}
-	for i := range a.shared {
-		if w := &a.shared[i]; w.Epoch != m.epoch || w.Extra > 0 {
+	for i, w := range a.shared.windows {
+		if w != nil && (w.Epoch != m.epoch || w.Extra > 0) {
 			m.reports[i] = w.Send(m.clock)
 		}
 	}
@@ -89,10 +89,13 @@ func (a *tokenActor) report(m *reporting) {
 // has those of this one.
 func (a *tokenActor) takeReport(m *reported) {
 	if !m.add {
-		for i := range a.shared {
-			a.shared[i].Unsent(m.reports[i])
+		for i, w := range a.shared.windows {
+			if w == nil {
+				continue
+			}
+			w.Unsent(m.reports[i])
 			if !m.failed {
-				a.shared[i].Extra = max(0, a.shared[i].Extra-m.reports[i].Extra)
+				w.Extra = max(0, w.Extra-m.reports[i].Extra)
 			}
 		}
 		return
@@ -105,8 +108,12 @@ func (a *tokenActor) takeReport(m *reported) {
 		return
 	}
 	a.hold(view, clock)
-	for i := range a.shared {
-		a.shared[i].Add(m.reports[i], part.Claimed, clock)
+	for i, r := range m.reports {
+		if r != (partition.Report{}) {
+			w := a.shared.windows.at(Endpoint(i))
+			w.Hold(part.Epoch, part.Claimed, clock)
+			w.Add(r, part.Claimed, clock)
+		}
 	}
 }
 
@@ -194,9 +201,11 @@ func (d *directory) keepReports(
 	}
 	shard.handed.until = clock + handedFor
 	windows := shard.handed.byToken[*id]
-	for i := range windows {
-		windows[i].Epoch = part.Epoch
-		windows[i].Add(reports[i], part.Claimed, clock)
+	for i, r := range reports {
+		if r != (partition.Report{}) {
+			windows.at(Endpoint(i)).Epoch = part.Epoch
+			windows[i].Add(r, part.Claimed, clock)
+		}
 	}
 	d.keepHanded(id, &windows)
 }

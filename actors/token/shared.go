@@ -27,8 +27,23 @@ type Peers interface {
 	Confirm(ctx context.Context) error
 }
 
-// sharedWindows are a token's windows on one node of a cluster, one for each endpoint.
-type sharedWindows [len(limitOf)]partition.Window
+// sharedWindows are a token's windows on one node of a cluster, one for each endpoint; nil = it was
+// not used there.
+type sharedWindows [len(limitOf)]*partition.Window
+
+// counts are what an actor has counted in a cluster.
+type counts struct {
+	windows sharedWindows
+	held    int64 // the partition's epoch for which windows are the holder's
+}
+
+// at returns the window of an endpoint.
+func (s *sharedWindows) at(e Endpoint) *partition.Window {
+	if s[e] == nil {
+		s[e] = new(partition.Window)
+	}
+	return s[e]
+}
 
 // countMode says how a tokenActor counts a request in a cluster.
 type countMode uint8
@@ -66,7 +81,7 @@ func (s *Service) newAdmission() any {
 // countShared counts a request as m.remote.mode says. It sets m.remote.elsewhere when another node
 // has to count it.
 func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Decision {
-	w, limit, r := &a.shared[m.endpoint], limitOf[m.endpoint], m.remote
+	w, limit, r := a.shared.windows.at(m.endpoint), limitOf[m.endpoint], m.remote
 	switch r.mode {
 	case countedByHolder:
 		w.Learn(r.reply, r.report, r.sent)
@@ -91,8 +106,8 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 	case r.mode == countHere && decides && w.Spend(now.Clock):
 		a.service.metrics.spent.Inc()
 		return told(w, limit, true, now)
-	case r.mode == countHere && w.Epoch == part.Epoch && w.Extra == 0 && w.Used >= limit &&
-		!w.Over(now.Clock):
+	case r.mode == countHere && w.Epoch == part.Epoch && w.Reset != 0 && w.Extra == 0 &&
+		w.Used >= limit && !w.Over(now.Clock):
 		return told(w, limit, false, now)
 	}
 	r.elsewhere, r.epoch, r.known = true, part.Epoch, w.Epoch == part.Epoch
@@ -166,14 +181,20 @@ func (a *tokenActor) countAlone(
 // have handed over or reported take the place of what this node knew.
 func (a *tokenActor) hold(view *partition.View, clock time.Duration) {
 	part := &view.Parts[a.id[0]]
-	if a.shared[0].Epoch != part.Epoch {
+	if a.shared.held != part.Epoch {
+		a.shared.held = part.Epoch
 		if handed, ok := a.service.directory.takeHanded(&a.id, part); ok {
-			for i := range a.shared {
-				a.shared[i].Inherit(handed[i], view.Self, part.Epoch, part.Claimed, clock)
+			for i, w := range a.shared.windows {
+				if handed[i] != nil || w != nil {
+					a.shared.windows.at(Endpoint(i)).Inherit(
+						*handed.at(Endpoint(i)), view.Self, part.Epoch, part.Claimed, clock)
+				}
 			}
 		}
 	}
-	for i := range a.shared {
-		a.shared[i].Hold(part.Epoch, part.Claimed, clock)
+	for _, w := range a.shared.windows {
+		if w != nil {
+			w.Hold(part.Epoch, part.Claimed, clock)
+		}
 	}
 }

@@ -90,7 +90,7 @@ type tokenActor struct {
 	opened  [len(limitOf)]time.Duration // when each endpoint's window was opened, by Service.clock
 	used    [len(limitOf)]uint16        // of each window; 0 = none is open
 	checked uint32                      // the version of the ends that did not have the token
-	shared  *sharedWindows              // in a cluster, in place of opened and used
+	shared  *counts                     // in a cluster, in place of opened and used
 	jwt     atomic.Pointer[string]      // the token as a JWT; nil = it was not seen as one
 }
 
@@ -281,7 +281,10 @@ func (a *tokenActor) count(endpoint Endpoint, now ratelimit.Now) ratelimit.Decis
 
 func (a *tokenActor) window(endpoint Endpoint) ratelimit.Window {
 	if a.shared != nil {
-		w := &a.shared[endpoint]
+		w := a.shared.windows[endpoint]
+		if w == nil {
+			return ratelimit.Window{}
+		}
 		return ratelimit.Window{Opened: w.Opened, Used: w.Used + w.Extra}
 	}
 	return ratelimit.Window{Opened: a.opened[endpoint], Used: int(a.used[endpoint])}
