@@ -10,6 +10,8 @@
 //     holds it: it counts the requests. A partition's epoch grows with each new holder.
 //   - An asker is a node that gets a request and asks the holder of the token's partition to count
 //     it.
+//   - An allowance is what the holder of a window grants an asker: requests that the asker allows
+//     without asking. The rest of it is what the asker has not spent.
 //
 // # Protocol
 //
@@ -68,6 +70,30 @@
 // A frozen node finds its lease ended when it goes on: requests look at the lease when they begin.
 //
 // Numbers of changes must become visible in their order. Else a node that follows them misses one.
+//
+// # Why allowances keep the limit exact
+//
+// A [WindowName] names a window. All that the holder of that name admits or grants counts as used,
+// up to the limit. So no more is admitted under a name than the limit, whatever fails:
+//
+//   - An asker spends under the name of which it was granted, until half a second before the end of
+//     the window. A reply of an earlier name or epoch changes nothing, and one of a later name ends
+//     the allowance.
+//   - Both sides tell totals, what was ever granted and ever spent under the name. They keep the
+//     greater one: a reply that is lost, late or doubled gives nothing twice.
+//   - The holder takes back a rest only when the asker has said what it has spent and closed its
+//     allowance. Then the asker spends nothing of that name, also of grants that are on their way.
+//     A node that does not reply, or does not know, has spent all.
+//   - A new holder gets name and grants with the counts. It takes its own rest back at once, and
+//     grants of the former holder to it are void, since their epoch is older than its own.
+//   - A holder of a partition that was claimed opens a window with a new name. It knows of no grants,
+//     and makes none in a window that it has rebuilt. Allowances of the former holder lie within that
+//     one's limit.
+//
+// And no less than the limit is admitted, as long as all reply. A holder that would refuse a request
+// while a rest is open makes the window tight, which ends all grants, and closes the allowances
+// first. A node that leaves gives back what it has not spent. An asker refuses by itself only when
+// the holder has said that the whole limit was used: what is granted and not spent is not used.
 //
 // # What is outside
 //

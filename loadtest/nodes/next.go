@@ -53,7 +53,6 @@ import (
 	"time"
 
 	"gatehouse/actors/partition"
-	"gatehouse/loadtest/lab"
 )
 
 const nextKind partition.Kind = 200

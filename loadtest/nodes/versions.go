@@ -52,6 +52,10 @@ func (l *Lab) upgrade(ctx context.Context, from, to string, next bool) (string, 
 	_, s, err := lab.windows(ctx, config, 3, 3*Limit/2, l.Length, defaultTimeout,
 		func(ctx context.Context, c *Cluster, length time.Duration) error {
 			pause(ctx, length/20)
+			before, err := c.frameVersions(ctx)
+			if err != nil {
+				return err
+			}
 			for _, program := range []string{to, from} {
 				if err := c.roll(ctx, program, length/20); err != nil {
 					return err
@@ -61,7 +65,11 @@ func (l *Lab) upgrade(ctx context.Context, from, to string, next bool) (string, 
 					return err
 				}
 				l.Log("all nodes have changed; they speak the versions %v", got)
-				if want := nextFrames(next && program == to); !slices.Equal(got, want) {
+				want := before
+				if program == to {
+					want = nextFrames(next)
+				}
+				if !slices.Equal(got, want) {
 					return fmt.Errorf("the nodes speak the versions %v, want %v", got, want)
 				}
 			}
