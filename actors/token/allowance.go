@@ -55,6 +55,7 @@ type closing struct {
 	step     closingStep
 	endpoint Endpoint
 	name     partition.WindowName
+	any      bool              // also if the window has requests left
 	grants   []partition.Grant // those with a rest; then as other nodes have replied
 	spent    int
 	known    bool // spent is what was spent
@@ -69,10 +70,14 @@ const (
 )
 
 func (a *tokenActor) close(m *closing) {
-	w, clock := a.shared.windows.at(m.endpoint), a.service.clock(time.Now())
+	w := a.shared.windows[m.endpoint]
+	if w == nil {
+		return
+	}
+	clock := a.service.clock(time.Now())
 	switch m.step {
 	case beginClosing:
-		if !w.MustClose(limitOf[m.endpoint], clock) {
+		if !m.any && !w.MustClose(limitOf[m.endpoint], clock) {
 			return
 		}
 		w.Tight, m.name = true, w.Name
@@ -93,9 +98,9 @@ func (a *tokenActor) close(m *closing) {
 // takeBack has all nodes give back what they have not spent of a window, before a request is
 // refused. It returns when they have, or cannot be reached: what they have then counts as spent.
 // Requests that need the same wait together.
-func (s *Service) takeBack(a *tokenActor, endpoint Endpoint) {
+func (s *Service) takeBack(a *tokenActor, endpoint Endpoint, always bool) {
 	_, _, _ = s.closing.Do(string(append(a.id[:], byte(endpoint))), func() (any, error) {
-		m := &closing{endpoint: endpoint}
+		m := &closing{endpoint: endpoint, any: always}
 		if a.Ask(m) != nil || len(m.grants) == 0 {
 			return nil, nil
 		}
@@ -109,6 +114,26 @@ func (s *Service) takeBack(a *tokenActor, endpoint Endpoint) {
 		return nil, nil
 	})
 }
+
+// takeAllBack takes back all that was granted, since a node joins that knows no allowances: it may
+// become the holder. mostClosing windows are closed at a time.
+func (s *Service) takeAllBack() {
+	var all errgroup.Group
+	all.SetLimit(mostClosing)
+	for part := range partition.Tokens {
+		for _, a := range s.directory.members(part, nil) {
+			for e := range limitOf {
+				all.Go(func() error {
+					s.takeBack(a, Endpoint(e), true)
+					return nil
+				})
+			}
+		}
+	}
+	_ = all.Wait()
+}
+
+const mostClosing = 64
 
 // askSpent asks a node what it has spent of its allowance.
 func (s *Service) askSpent(a *tokenActor, m *closing, g *partition.Grant) {

@@ -42,7 +42,11 @@ func TestAllowances(t *testing.T) {
 			func(_ *testing.T, c *cluster) { c.change(func() { c.gone = 2 }) }, 25, 40},
 		{"the holder fails: what it has counted is known", func(_ *testing.T, c *cluster) { c.claim(1) },
 			25, 140},
-		{"all nodes are older", func(_ *testing.T, c *cluster) { c.change(func() { c.version = 1 }) }, 25, 40},
+		{"an older node joins, and takes all", func(_ *testing.T, c *cluster) {
+			c.change(func() { c.version = 1 })
+			wait(time.Second)
+			c.move(2)
+		}, 40, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

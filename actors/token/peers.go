@@ -27,7 +27,7 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 	until := time.Now().Add(askTime)
 	for withText := !m.remote.known; ; {
 		if m.remote.closing {
-			s.takeBack(a, m.endpoint)
+			s.takeBack(a, m.endpoint, false)
 			m.remote.closing, m.remote.elsewhere, m.now = false, false, time.Now()
 			err := a.Ask(m)
 			if err != nil || m.stale || !m.remote.elsewhere {
@@ -142,7 +142,7 @@ func (s *Service) replyToAsk(
 		counted, settled := s.countForPeer(a, ask)
 		if settled && counted.closing {
 			go func() { // it asks other nodes
-				s.takeBack(a, ask.endpoint)
+				s.takeBack(a, ask.endpoint, false)
 				s.replyToAsk(ask, reply)
 			}()
 			return

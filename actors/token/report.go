@@ -21,6 +21,9 @@ func (s *Service) reportToHolders(view *partition.View) {
 		}
 		before, now := view, time.Now()
 		view = s.config.Peers.View()
+		if knowNames(before) && !knowNames(view) {
+			go s.takeAllBack()
+		}
 		for part := range partition.Tokens {
 			was, is := &before.Parts[part], &view.Parts[part]
 			if is.Epoch != was.Epoch {

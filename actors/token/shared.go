@@ -128,6 +128,7 @@ func (a *tokenActor) countAsHolder(
 	decision := take(w, limit, now)
 	granted, used := 0, w.Used
 	if r.from != "" {
+		w.Tight = w.Tight || !knowNames(view)
 		granted = w.Grant(r.report, r.from, limit, view.Up, now.Clock)
 		a.service.metrics.granted.Add(float64(w.Used - used))
 	}

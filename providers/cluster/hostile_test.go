@@ -293,7 +293,7 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		ask(func(f *partition.Frame) { f.From = "" }),
 		ask(func(f *partition.Frame) { f.To = b.View().Self }),
 		ask(func(f *partition.Frame) { f.To = "" }),
-		ask(func(f *partition.Frame) { f.Version = 2 }),
+		ask(func(f *partition.Frame) { f.Version = partition.Version + 1 }),
 		whole[:len(whole)-1], {}, []byte("garbage"),
 	}
 	for _, frame := range bad {
