@@ -37,6 +37,16 @@ func (w *Window) Rest() (n int) {
 	return n
 }
 
+// Open returns the grants with a rest.
+func (w *Window) Open() (open []Grant) {
+	for _, g := range w.Grants {
+		if g.Granted > g.Spent {
+			open = append(open, g)
+		}
+	}
+	return open
+}
+
 // MustClose reports whether the holder must ask for the rest of what it has granted before it
 // refuses a request.
 func (w *Window) MustClose(limit int, clock time.Duration) bool {

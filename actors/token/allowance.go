@@ -49,68 +49,46 @@ func (w *windowID) read(r *wire.Reader) bool {
 	return !r.Bad && w.endpoint.isLimited()
 }
 
-// closing is what the holder of a window asks its actor before others, and tells it afterwards; and
-// what an asker asks its own.
+// closing is what the holder of a window asks its actor before it asks other nodes, and what an
+// asker asks its own.
 type closing struct {
-	step     closingStep
-	endpoint Endpoint
-	name     partition.WindowName
-	any      bool              // also if the window has requests left
-	grants   []partition.Grant // those with a rest; then as other nodes have replied
-	spent    int
-	known    bool // spent is what was spent
+	here bool // the asker: spend nothing more of id, and say what was spent
+	any  bool // the holder: also if the window has requests left
+
+	id     windowID
+	known  bool              // id.spent is what was spent
+	grants []partition.Grant // those with a rest
 }
 
-type closingStep uint8
-
-const (
-	beginClosing closingStep = iota // the holder: grants nothing more, and says who has a rest
-	endClosing                      // the holder: takes back what was not spent
-	closeHere                       // the asker: spends nothing more, and says what was spent
-)
-
 func (a *tokenActor) close(m *closing) {
-	w := a.shared.windows[m.endpoint]
-	if w == nil {
+	w := a.shared.windows[m.id.endpoint]
+	if m.here {
+		if w != nil {
+			m.id.spent, m.known = w.Close(m.id.name)
+		}
 		return
 	}
-	clock := a.service.clock(time.Now())
-	switch m.step {
-	case beginClosing:
-		if !m.any && !w.MustClose(limitOf[m.endpoint], clock) {
-			return
-		}
-		w.Tight, m.name = true, w.Name
-		for _, g := range w.Grants {
-			if g.Granted > g.Spent {
-				m.grants = append(m.grants, g)
-			}
-		}
-	case endClosing:
-		for _, g := range m.grants {
-			w.TakeBack(g.Node, m.name, g.Spent)
-		}
-	case closeHere:
-		m.spent, m.known = w.Close(m.name)
+	now := time.Now()
+	clock, view := a.service.clock(now), a.service.config.Peers.View()
+	if part := &view.Parts[a.id[0]]; !part.Mine || part.Moving {
+		return
+	}
+	a.hold(view, clock)
+	w = a.shared.windows[m.id.endpoint]
+	if w != nil && (m.any || w.MustClose(limitOf[m.id.endpoint], clock)) {
+		w.Tight, m.id.name, m.grants = true, w.Name, w.Open()
 	}
 }
 
 // takeBack has all nodes give back what they have not spent of a window, before a request is
-// refused. It returns when they have, or cannot be reached: what they have then counts as spent.
-// Requests that need the same wait together.
+// refused; always does so even if none would be. It returns when they have, or cannot be reached:
+// what they have then counts as spent. Requests that need the same wait together.
 func (s *Service) takeBack(a *tokenActor, endpoint Endpoint, always bool) {
 	_, _, _ = s.closing.Do(string(append(a.id[:], byte(endpoint))), func() (any, error) {
-		m := &closing{endpoint: endpoint, any: always}
-		if a.Ask(m) != nil || len(m.grants) == 0 {
-			return nil, nil
+		m := &closing{any: always, id: windowID{token: a.id, endpoint: endpoint}}
+		if a.Ask(m) == nil {
+			s.askSpent(m.id, m.grants)
 		}
-		var all sync.WaitGroup
-		for i := range m.grants {
-			all.Go(func() { s.askSpent(a, m, &m.grants[i]) })
-		}
-		all.Wait()
-		m.step = endClosing
-		_ = a.Ask(m) // an actor that has too much to do is asked again: the rest is still open
 		return nil, nil
 	})
 }
@@ -129,27 +107,48 @@ func (s *Service) takeAllBack() {
 				})
 			}
 		}
+		for id, grants := range s.directory.closeHanded(part) {
+			all.Go(func() error {
+				s.askSpent(id, grants)
+				return nil
+			})
+		}
 	}
 	_ = all.Wait()
 }
 
 const mostClosing = 64
 
-// askSpent asks a node what it has spent of its allowance.
-func (s *Service) askSpent(a *tokenActor, m *closing, g *partition.Grant) {
-	id := windowID{token: a.id, endpoint: m.endpoint, name: m.name}
-	reply, err := s.config.Peers.AskNode(g.Node, partition.ServiceTokens, int(a.id[0]),
-		id.append([]byte{askClose}), time.Now().Add(askTime))
-	r := wire.Reader{Rest: reply}
-	if known := r.Bool(); err == nil && known {
-		if spent := r.UpTo(partition.MostCounted); !r.Bad {
-			g.Spent = max(g.Spent, min(spent, g.Granted))
-			s.metrics.returned.Add(float64(g.Granted - g.Spent))
-			return
-		}
+// askSpent asks nodes what they have spent of their allowances, and takes back the rest.
+func (s *Service) askSpent(id windowID, grants []partition.Grant) {
+	body := id.append([]byte{askClose})
+	var all sync.WaitGroup
+	for _, g := range grants {
+		all.Go(func() {
+			id := id
+			reply, err := s.config.Peers.AskNode(g.Node, partition.ServiceTokens, int(id.token[0]), body,
+				time.Now().Add(askTime))
+			r := wire.Reader{Rest: reply}
+			known := r.Bool()
+			if id.spent = r.UpTo(partition.MostCounted); err != nil || !known || r.Bad {
+				id.spent = g.Granted
+				s.metrics.lost.Add(float64(g.Granted - g.Spent))
+			}
+			s.takeBackFrom(g.Node, &id)
+		})
 	}
-	s.metrics.lost.Add(float64(g.Granted - g.Spent))
-	g.Spent = g.Granted
+	all.Wait()
+}
+
+// takeBackFrom takes back what a node has not spent, if this one holds the window. An actor that has
+// too much to do keeps it open.
+func (s *Service) takeBackFrom(node string, id *windowID) {
+	held := &s.config.Peers.View().Parts[id.token[0]]
+	m := &givingBack{from: node, id: *id, returned: s.directory.takeBackHanded(node, id, held)}
+	if a := s.directory.find(&id.token); a != nil {
+		_ = a.Ask(m)
+	}
+	s.metrics.returned.Add(float64(m.returned))
 }
 
 // closeForPeer closes an allowance of this node for the holder that has granted it.
@@ -158,9 +157,9 @@ func (s *Service) closeForPeer(
 ) {
 	var id windowID
 	if r := (wire.Reader{Rest: body}); id.read(&r) {
-		m := &closing{step: closeHere, endpoint: id.endpoint, name: id.name}
+		m := &closing{here: true, id: id}
 		if a := s.directory.find(&id.token); a != nil && a.Ask(m) == nil && m.known {
-			reply(partition.Done, 0, binary.AppendUvarint([]byte{1}, uint64(m.spent)))
+			reply(partition.Done, 0, binary.AppendUvarint([]byte{1}, uint64(m.id.spent)))
 			return
 		}
 	}
@@ -169,9 +168,11 @@ func (s *Service) closeForPeer(
 
 // givingBack has an actor close all allowances, or at the holder take back the rest of one.
 type givingBack struct {
-	dst  []byte // of windowIDs
-	from string // the node whose rest this one takes back; "" = it gives back itself
-	id   windowID
+	dst []byte // of windowIDs
+
+	from     string // the node whose rest this one takes back; "" = it gives back itself
+	id       windowID
+	returned int // requests
 }
 
 func (a *tokenActor) giveBack(m *givingBack) {
@@ -190,10 +191,11 @@ func (a *tokenActor) giveBack(m *givingBack) {
 	view := peers.View()
 	if part := &view.Parts[a.id[0]]; part.Mine && !part.Moving && peers.Decides(now) {
 		a.hold(view, a.service.clock(now))
-		w := a.shared.windows.at(m.id.endpoint)
-		used := w.Used
-		w.TakeBack(m.from, m.id.name, m.id.spent)
-		a.service.metrics.returned.Add(float64(used - w.Used))
+		if w := a.shared.windows[m.id.endpoint]; w != nil {
+			used := w.Used
+			w.TakeBack(m.from, m.id.name, m.id.spent)
+			m.returned += used - w.Used
+		}
 	}
 }
 
@@ -245,28 +247,45 @@ func (s *Service) addGivenBack(part int, from string, body []byte,
 		return
 	}
 	for r := (wire.Reader{Rest: body}); len(r.Rest) > 0; {
-		m := &givingBack{from: from}
-		if !m.id.read(&r) || int(m.id.token[0]) != part {
+		var id windowID
+		if !id.read(&r) || int(id.token[0]) != part {
 			break
 		}
-		s.metrics.returned.Add(float64(s.directory.takeBackHanded(m, held)))
-		if a := s.directory.find(&m.id.token); a != nil {
-			_ = a.Ask(m) // an actor that stops has no open window
-		}
+		s.takeBackFrom(from, &id)
 	}
 	reply(partition.Done, held.Epoch, nil)
 }
 
 // takeBackHanded is for windows that a former holder has handed over, and no request has needed yet.
-func (d *directory) takeBackHanded(m *givingBack, part *partition.Part) (returned int) {
-	shard := d.shard(&m.id.token)
+// It returns how many requests were not spent.
+func (d *directory) takeBackHanded(node string, id *windowID, part *partition.Part) int {
+	shard := d.shard(&id.token)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	windows, found := shard.handed.byToken[m.id.token]
-	if w := windows[m.id.endpoint]; found && w != nil && shard.handed.areValid(part) {
-		used := w.Used
-		w.TakeBack(m.from, m.id.name, m.id.spent)
-		return used - w.Used
+	windows, found := shard.handed.byToken[id.token]
+	w := windows[id.endpoint]
+	if !found || w == nil || !shard.handed.areValid(part) {
+		return 0
 	}
-	return 0
+	used := w.Used
+	w.TakeBack(node, id.name, id.spent)
+	return used - w.Used
+}
+
+// closeHanded returns who has a rest of the windows that were handed over, and are not loaded. They
+// grant nothing more.
+func (d *directory) closeHanded(part int) map[windowID][]partition.Grant {
+	shard := &d.shards[part]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	open := map[windowID][]partition.Grant{}
+	for id, windows := range shard.handed.byToken {
+		for e, w := range windows {
+			if w != nil && w.Rest() > 0 {
+				w.Tight = true
+				open[windowID{token: id, endpoint: Endpoint(e), name: w.Name}] = w.Open()
+			}
+		}
+	}
+	return open
 }
