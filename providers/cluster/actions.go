@@ -77,6 +77,7 @@ func (a actions) Publish(v *partition.View) {
 	n := a.n
 	n.meet(v, nil)
 	n.view.Store(v)
+	n.outdate()
 	n.journal.publish(v, n.clock())
 }
 

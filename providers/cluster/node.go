@@ -83,10 +83,11 @@ type Node struct {
 
 	reply, wait time.Duration // replyTime and waitTime, but in tests
 
-	view   atomic.Pointer[partition.View]
-	lease  atomic.Int64 // end of the lease by clock; 0 = none
-	roster atomic.Pointer[roster]
-	peers  peers
+	view    atomic.Pointer[partition.View]
+	outdate func()       // tells who waits for a View after the first one, which no Member has made
+	lease   atomic.Int64 // end of the lease by clock; 0 = none
+	roster  atomic.Pointer[roster]
+	peers   peers
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -141,8 +142,10 @@ func newNode(c Config) (*Node, error) {
 		return nil, err
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	changed := make(chan struct{})
+	n.outdate = sync.OnceFunc(func() { close(changed) })
 	n.view.Store(&partition.View{
-		Up: 1, Parts: make([]partition.Part, partition.Count), Changed: make(chan struct{}),
+		Up: 1, Parts: make([]partition.Part, partition.Count), Changed: changed,
 	})
 	n.roster.Store(&roster{})
 	n.transport = &transport{

@@ -51,6 +51,7 @@ func (k *keys) get() []oauth.Key {
 // member is a node of a test. Its service replies with the partition and body of each ask.
 type member struct {
 	*cluster.Node
+	first  *partition.View // from before it has joined
 	store  *store
 	asked  atomic.Int64
 	casts  chan string
@@ -94,7 +95,7 @@ func startWith(tb testing.TB, r *rows, k *keys, patience time.Duration,
 	if patience > 0 {
 		n.BePatient(patience)
 	}
-	m := &member{Node: n, store: s, casts: make(chan string, 100)}
+	m := &member{Node: n, first: n.View(), store: s, casts: make(chan string, 100)}
 	n.Handle(service, m.handle)
 	n.Start(cluster.Services{
 		Follow: func(context.Context) (int64, error) {
@@ -206,5 +207,25 @@ func TestAsksGoToTheHolder(t *testing.T) {
 				t.Fatalf("partition %d: got %q, epoch %d, %v", i, body, epoch, err)
 			}
 		}
+	}
+	select {
+	case <-a.first.Changed:
+	default:
+		t.Error("who follows the views since the start of the node has heard of none")
+	}
+}
+
+func TestAsksGoToANode(t *testing.T) {
+	t.Parallel()
+	r, k := newRows(), newKeys(1)
+	a, b := start(t, r, k), start(t, r, k)
+	settled(t, a, b)
+	own := other(t, a, a) // b need not hold what it is asked about
+	body, err := a.AskNode(b.View().Self, service, own, []byte("hello"), soon())
+	if want := string(append(binary.AppendUvarint(nil, uint64(own)), "hello"...)); string(body) != want || err != nil {
+		t.Errorf("got %q, %v, want %q", body, err, want)
+	}
+	if _, err := a.AskNode("gone", service, own, nil, soon()); !errors.Is(err, partition.ErrUnreachable) {
+		t.Errorf("got %v of a node that is gone, want %v", err, partition.ErrUnreachable)
 	}
 }
