@@ -535,31 +535,52 @@ func TestBulkIsOneAsk(t *testing.T) {
 	}
 }
 
-// TestHolderUnreachable cuts the holder off: no other node sends, and each uses its files.
+// TestHolderUnreachable cuts the holder off: no other node sends until it is the holder. Each uses
+// its files, or has the caller wait as long as the caller may.
 func TestHolderUnreachable(t *testing.T) {
-	for name, files := range map[string]bool{"without files": false, "with files": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files bool
+		next  time.Duration // when another node is the holder; 0 = none is
+		least time.Duration // that the caller waits
+		most  time.Duration
+	}{
+		{"files", true, 0, 0, 100 * time.Millisecond},
+		{"no files", false, 0, 4 * time.Second, 5 * time.Second},
+		{"no files, another holder", false, 3 * time.Second, 3 * time.Second, 3500 * time.Millisecond},
+		{"no files, the holder is back", false, -2 * time.Second, 2 * time.Second, 2500 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				u, offline := freeTier(), commercialTierOf(time.Millisecond)
 				offline.terms.Source = geo.SourceMMDB
 				nodes := newCluster(t, 2, u, func(c *lookup.Config) {
-					if files {
+					if test.files {
 						c.Fallback = offline
 					}
 				})
 				nodes.at(0).setCut(true)
+				switch {
+				case test.next > 0:
+					time.AfterFunc(test.next, func() { nodes.hold(nodes.names[1]) })
+				case test.next < 0:
+					time.AfterFunc(-test.next, func() { nodes.at(0).setCut(false) })
+				}
 				began := time.Now()
 				o := lookUp(nodes.at(1).Service, nth(1))
+				took := time.Since(began)
 				switch {
-				case time.Since(began) > 100*time.Millisecond:
-					t.Errorf("got the outcome after %v, want it at once", time.Since(began))
-				case files && (o.Err != nil || o.Entry.Source() != geo.SourceMMDB):
+				case took < test.least || took > test.most:
+					t.Errorf("got the outcome after %v, want it after %v to %v", took, test.least, test.most)
+				case test.files && (o.Err != nil || o.Entry.Source() != geo.SourceMMDB):
 					t.Errorf("got %+v, want a result of the files", o)
-				case !files && (o.Err == nil || o.Err.Code != geo.CodeProviderUnreachable ||
-					o.Err.RetryAfter == 0):
+				case test.next != 0 && (o.Err != nil || o.Entry.Source() != geo.SourceUpstream):
+					t.Errorf("got %+v, want a result of the upstream", o)
+				case !test.files && test.next == 0 && (o.Err == nil ||
+					o.Err.Code != geo.CodeProviderUnreachable || o.Err.RetryAfter == 0):
 					t.Errorf("got %+v, want %s", o, geo.CodeProviderUnreachable)
 				}
-				if singles, batches, _ := u.counts(); singles+batches != 0 {
+				if singles, batches, _ := u.counts(); test.next == 0 && singles+batches != 0 {
 					t.Errorf("got %d requests, want none", singles+batches)
 				}
 				nodes.at(0).setCut(false)

@@ -28,7 +28,8 @@ type Peers interface {
 // Errors of queries that another node had to look up.
 var (
 	errUnreachable = &geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: time.Second}
-	// movedAway is the outcome of a query when the node no longer uses the upstream's budget.
+	// movedAway is the outcome of a query when the node no longer uses the upstream's budget, or
+	// cannot be reached.
 	movedAway = outcome{Outcome: geo.Outcome{Err: errUnreachable}, mayFallBack: true, moved: true}
 )
 
@@ -95,7 +96,7 @@ func (s *Service) groups(a *ask) (groups []group) {
 }
 
 // shareGroup completes the queries of a group. It asks again for those whose holder has changed
-// before they were sent.
+// before they were sent, or cannot be reached: until a new one takes over, they wait in line.
 func (s *Service) shareGroup(a *ask, g group, until time.Time) {
 	for rest := g.queries; len(rest) > 0; {
 		view := s.peers.View()
@@ -107,9 +108,12 @@ func (s *Service) shareGroup(a *ask, g group, until time.Time) {
 		for i, o := range s.askHolder(g.part, newAsk(queries, a.caller, a.trace, a.deadline), until) {
 			if o.moved && time.Until(until) > movePause {
 				moved = append(moved, rest[i])
-			} else {
-				a.complete(rest[i], o)
+				continue
 			}
+			if o.moved {
+				s.metrics.rejected(errUnreachable)
+			}
+			a.complete(rest[i], o)
 		}
 		if rest = moved; len(rest) > 0 {
 			select {
@@ -147,8 +151,11 @@ func (s *Service) askHolder(part int, a *ask, until time.Time) []outcome {
 		return s.lookUpHere(a, until)
 	}
 	failure := errUnreachable
-	if errors.Is(err, partition.ErrBusy) {
+	switch {
+	case errors.Is(err, partition.ErrBusy):
 		failure = errOverloaded
+	case errors.Is(err, partition.ErrUnreachable) && s.config.Fallback == nil:
+		return slices.Repeat([]outcome{movedAway}, len(a.queries))
 	}
 	for range a.queries {
 		s.metrics.rejected(failure)

@@ -37,6 +37,9 @@ func lookups(rate int, killed bool) func(context.Context, *Lab) (string, error) 
 			happening.Go(func() {
 				pause(ctx, lookupTime/3)
 				failed = l.killSpender(ctx, c)
+				q.mu.Lock()
+				q.killed = time.Now()
+				q.mu.Unlock()
 			})
 		}
 		var first upstreamStats // of the first window
@@ -78,6 +81,9 @@ func (l *Lab) killSpender(ctx context.Context, c *Cluster) error {
 	return spender.Kill()
 }
 
+// mostGap is how long lookups fail at most when the node that asks the upstream has ended.
+const mostGap = 3 * time.Second
+
 // queries are lookups of different addresses.
 type queries struct {
 	cluster *Cluster
@@ -86,6 +92,8 @@ type queries struct {
 	mu       sync.Mutex
 	statuses map[int]int
 	kept     map[string]bool // addresses whose lookup got a result
+	killed   time.Time       // when the node that spends the budget was ended
+	gap      time.Duration   // from then to the last lookup that fails, by when it is sent
 }
 
 // run sends lookups through the balancer, each when it is due.
@@ -100,9 +108,13 @@ func (q *queries) run(ctx context.Context) {
 		}
 		all.Go(func() {
 			address := fmt.Sprintf("8.%d.%d.%d", 1+i>>16, i>>8&0xff, i&0xff)
+			sent := time.Now()
 			status, _ := lookUp(q.cluster.Balancer, address)
 			q.mu.Lock()
 			defer q.mu.Unlock()
+			if status == http.StatusBadGateway && !q.killed.IsZero() {
+				q.gap = max(q.gap, sent.Sub(q.killed))
+			}
 			q.statuses[status]++
 			if status == http.StatusOK {
 				q.kept[address] = true
@@ -156,6 +168,8 @@ func (q *queries) verdict(ctx context.Context, first upstreamStats, killed bool)
 	switch {
 	case last.Violations > 0:
 		return text, errors.New("the budget was exceeded")
+	case killed && q.gap > mostGap:
+		return text, fmt.Errorf("lookups fail for %v, want at most %v", q.gap, mostGap)
 	case killed:
 	case misses.Load() > 0:
 		return text, errors.New("a repeated lookup was no hit")
