@@ -88,22 +88,9 @@ func useOnce(ctx context.Context, to sender, tokens []Token, workers int) (int, 
 func hop(ctx context.Context, l *Lab) (string, error) {
 	text := ""
 	for _, s := range []struct{ nodes, uses int }{{1, 60}, {3, 60}, {5, 60}, {3, 1}} {
-		alone, err := l.cost(ctx, s.nodes, s.uses, false, false)
-		if err != nil {
-			return text, fmt.Errorf("%d processes: %w", s.nodes, err)
-		}
-		text += l.line("%d processes without the flag, %d uses: %v; ", s.nodes, s.uses, alone)
-		for _, sticky := range []bool{false, true} {
-			if !l.Cluster || s.nodes == 1 && sticky {
-				continue
-			}
-			got, err := l.cost(ctx, s.nodes, s.uses, true, sticky)
-			if err != nil {
-				return text, fmt.Errorf("%d nodes: %w", s.nodes, err)
-			}
-			text += l.line("%d nodes, %s, %d uses: %v, costs %.2f times the processes; ", s.nodes,
-				map[bool]string{false: "random", true: "sticky"}[sticky], s.uses, got,
-				float64(got.cpu)/float64(alone.cpu))
+		line, err := l.compare(ctx, s.nodes, s.uses)
+		if text += line; err != nil {
+			return text, fmt.Errorf("%d nodes: %w", s.nodes, err)
 		}
 	}
 	if !l.Cluster {
@@ -113,8 +100,60 @@ func hop(ctx context.Context, l *Lab) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	return text + fmt.Sprintf("at the holder: %v; at another node: %v", local, remote), nil
+	return text + l.line("at the holder: %v; at another node: %v", local, remote), nil
 }
+
+// rounds is how often each of those that are compared has its turn.
+const rounds = 4
+
+// compare measures what requests cost at nodes and at as many processes that count alone, in turn,
+// with tokens that are used uses times each.
+func (l *Lab) compare(ctx context.Context, nodes, uses int) (text string, err error) {
+	var all []*costed
+	defer func() {
+		for _, c := range all {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	for _, way := range []struct {
+		name            string
+		cluster, sticky bool
+	}{{"processes without the flag", false, false}, {"nodes, random", true, false}, {"nodes, sticky", true, true}} {
+		if way.cluster && !l.Cluster || way.sticky && nodes == 1 {
+			continue
+		}
+		c, err := l.cost(ctx, nodes, uses, way.cluster, way.sticky)
+		if err != nil {
+			return "", err
+		}
+		c.name = way.name
+		all = append(all, c)
+	}
+	for round := range rounds {
+		for _, c := range all {
+			some := len(c.used) / rounds
+			used := c.used[round*some : (round+1)*some]
+			if err := c.got.measureCPU(ctx, c.Cluster, c.balancer, used, uses*some); err != nil {
+				return "", err
+			}
+		}
+	}
+	for _, c := range all {
+		text += l.line("%d %s, %d uses: %v, costs %.2f times the processes; ", nodes, c.name, uses, c.got,
+			float64(c.got.request())/float64(all[0].got.request()))
+	}
+	return text, nil
+}
+
+// costed are nodes, and what is measured at them.
+type costed struct {
+	*Cluster
+	name string
+	used []Token
+	got  *cost
+}
+
+func (c *costed) balancer(int) sender { return c.Balancer }
 
 // line logs a line and returns it.
 func (l *Lab) line(format string, args ...any) string {
@@ -125,29 +164,38 @@ func (l *Lab) line(format string, args ...any) string {
 
 // cost is what requests cost at some nodes.
 type cost struct {
-	cpu      time.Duration // of all nodes, a request
+	requests int
+	cpu      time.Duration // of all nodes and requests
 	p50, p99 time.Duration // while nothing else runs
 }
+
+// request returns the CPU time of a request.
+func (c *cost) request() time.Duration { return c.cpu / time.Duration(c.requests) }
 
 // String returns the cost on one line.
 func (c *cost) String() string {
 	return fmt.Sprintf("p50 %v, p99 %v, %v of CPU time a request", c.p50.Round(time.Microsecond),
-		c.p99.Round(time.Microsecond), c.cpu.Round(100*time.Nanosecond))
+		c.p99.Round(time.Microsecond), c.request().Round(100*time.Nanosecond))
 }
 
 // usedRequests is how many requests are about measured when each token is used some times.
 const usedRequests = 300_000
 
-// cost measures requests through the balancer, with tokens that are used uses times each, within a
-// window.
-func (l *Lab) cost(ctx context.Context, n, uses int, cluster, sticky bool) (_ *cost, err error) {
+// cost starts nodes and measures latencies through the balancer. The tokens for the measurement of
+// CPU time are not used yet.
+func (l *Lab) cost(ctx context.Context, n, uses int, cluster, sticky bool) (_ *costed, err error) {
 	lab := *l
 	lab.Cluster = cluster
-	c, err := lab.start(ctx, n, Config{})
+	started, err := lab.start(ctx, n, Config{})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	c := &costed{Cluster: started}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
 	c.Balancer.Sticky.Store(sticky)
 	tokens, err := c.Tokens(ctx, 20_000+min(usedRequests/uses, 60_000), 1000)
 	if err != nil {
@@ -158,16 +206,13 @@ func (l *Lab) cost(ctx context.Context, n, uses int, cluster, sticky bool) (_ *c
 			return nil, err
 		}
 	}
-	warm, used := tokens[:20_000], tokens[20_000:]
+	warm := tokens[:20_000]
+	c.used = tokens[20_000:]
 	if _, err := useOnce(ctx, c.Balancer, warm, l.Workers); err != nil {
 		return nil, err
 	}
-	to := func(int) sender { return c.Balancer }
-	got, err := measureLatency(ctx, to, warm)
-	if err != nil {
-		return nil, err
-	}
-	return got, got.measureCPU(ctx, c, to, used, uses*len(used))
+	c.got, err = measureLatency(ctx, c.balancer, warm)
+	return c, err
 }
 
 // hop measures requests at the holder, and at other nodes.
@@ -232,7 +277,8 @@ func (got *cost) measureCPU(
 		return err
 	}
 	after, err := c.cpu()
-	got.cpu = (after - before) / time.Duration(requests)
+	got.cpu += after - before
+	got.requests += requests
 	return err
 }
 
