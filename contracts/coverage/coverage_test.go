@@ -1,6 +1,8 @@
 package coverage_test
 
 import (
+	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,19 +15,7 @@ import (
 
 // TestEveryPartIsPinned compares the committed pacts with the document that the service serves.
 func TestEveryPartIsPinned(t *testing.T) {
-	files, err := filepath.Glob("../pacts/*-gatehouse.json")
-	if err != nil || len(files) < 2 {
-		t.Fatalf("got %v and error %v, want the pacts of two consumers", files, err)
-	}
-	var pacts [][]byte
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pacts = append(pacts, text)
-	}
-	r, err := coverage.Measure(httpedge.OpenAPI(), pacts, coverage.Exclusions())
+	r, err := coverage.Measure(httpedge.OpenAPI(), committed(t), coverage.Exclusions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +28,23 @@ func TestEveryPartIsPinned(t *testing.T) {
 	if all, _, _ := r.Counts(); all < 700 || r.Percent() != 100 {
 		t.Errorf("got %s, want all of at least 700 parts", r.Summary())
 	}
+}
+
+// committed returns the committed pacts.
+func committed(t *testing.T) (pacts [][]byte) {
+	t.Helper()
+	files, err := filepath.Glob("../pacts/*-gatehouse.json")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("got %v and error %v, want the pacts of two consumers", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pacts = append(pacts, text)
+	}
+	return pacts
 }
 
 func TestExclusionsHaveReasons(t *testing.T) {
@@ -255,5 +262,26 @@ func TestMalformedInput(t *testing.T) {
 	}
 	if _, err := coverage.Measure([]byte(document), [][]byte{[]byte("[]")}, nil); err == nil {
 		t.Error("got no error for what is no pact, want one")
+	}
+}
+
+var update = flag.Bool("update", false, "write the examples of httpedge/openapi.yaml")
+
+// TestExamples compares the examples of the document with the bodies that pacts pin, which the
+// service has given.
+func TestExamples(t *testing.T) {
+	got, err := coverage.WithExamples(httpedge.OpenAPI(), committed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(got, httpedge.OpenAPI()) {
+		return
+	}
+	if !*update {
+		t.Fatal("the examples of httpedge/openapi.yaml are not those of the pacts: " +
+			"go test ./contracts/coverage -update")
+	}
+	if err := os.WriteFile("../../httpedge/openapi.yaml", got, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
