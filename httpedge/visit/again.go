@@ -37,13 +37,6 @@ type retry struct {
 	Problems pages.Problems
 }
 
-// againPage is a page of a form. Again returns the path of the page, which GET shows, and the page
-// with problems.
-type againPage interface {
-	Again(problems pages.Problems) (to string, page pages.Page)
-	Wrong() pages.Problems
-}
-
 type retryKey struct{}
 
 // retryOf returns what the browser has to send again on this page; nil = nothing.
@@ -79,22 +72,21 @@ func (s *Site) openRetry(ctx *fasthttp.RequestCtx, now time.Time) []oauth.Parame
 // again redirects to the page of the form that p shows, after a form with wrong fields. It returns
 // false when the browser cannot keep what was entered; then the page is the response.
 func (s *Site) again(ctx *fasthttp.RequestCtx, status int, p pages.Page) bool {
-	form, ok := p.(againPage)
 	// A browser answers a challenge once: the page with a new one is the response.
 	if ctx.PostArgs().Has(fieldCredential) {
 		return false
 	}
-	if !ok || !ctx.IsPost() || status != fasthttp.StatusUnprocessableEntity || s.keys == nil ||
+	if !ctx.IsPost() || status != fasthttp.StatusUnprocessableEntity || s.keys == nil ||
 		!isBrowserSecret(string(ctx.Request.Header.Cookie(s.cookies.secret))) {
 		return false
 	}
-	to, _ := form.Again(nil)
+	form, _ := pages.FormOf(p)
 	all, ok := endpoint.ParseParameters(ctx.PostBody())
-	if !ok || to == "" {
+	if !ok || form.Path == "" {
 		return false
 	}
-	path, _, _ := strings.Cut(to, "?")
-	r := retry{Name: newBrowserSecret()[:8], Path: path, Problems: form.Wrong(),
+	path, _, query := strings.Cut(form.Path, "?")
+	r := retry{Name: newBrowserSecret()[:8], Path: path, Problems: *form.Problems,
 		Fields: slices.DeleteFunc(slices.Clone(all), func(f oauth.Parameter) bool {
 			return slices.Contains(secretFields, f.Name) && (f.Name != "code" || !keepsCode(p))
 		})}
@@ -105,10 +97,10 @@ func (s *Site) again(ctx *fasthttp.RequestCtx, status int, p pages.Page) bool {
 	s.cookies.write(ctx, s.cookies.again, []string{s.againBinding(ctx).Seal(payload, time.Now())},
 		againLifetime)
 	separator := "?"
-	if strings.Contains(to, separator) {
+	if query {
 		separator = "&"
 	}
-	Redirect(ctx, to+separator+paramAgain+"="+r.Name)
+	Redirect(ctx, form.Path+separator+paramAgain+"="+r.Name)
 	return true
 }
 
@@ -128,16 +120,16 @@ func isAgain(ctx *fasthttp.RequestCtx) bool {
 // again.
 func asSent(ctx *fasthttp.RequestCtx, status int, p pages.Page) (int, pages.Page) {
 	r := retryOf(ctx)
-	form, ok := p.(againPage)
-	if r == nil || !ok || ctx.IsPost() || status != fasthttp.StatusOK || len(form.Wrong()) > 0 {
+	if r == nil || ctx.IsPost() || status != fasthttp.StatusOK {
 		return status, p
 	}
-	to, page := form.Again(r.Problems)
-	if path, _, _ := strings.Cut(to, "?"); path != r.Path {
+	form, ok := pages.FormOf(p)
+	if path, _, _ := strings.Cut(form.Path, "?"); !ok || path != r.Path || len(*form.Problems) > 0 {
 		return status, p
 	}
+	*form.Problems = r.Problems
 	if len(r.Problems) == 0 {
-		return status, page
+		return status, form.Page
 	}
-	return fasthttp.StatusUnprocessableEntity, page
+	return fasthttp.StatusUnprocessableEntity, form.Page
 }
