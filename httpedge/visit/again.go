@@ -85,7 +85,7 @@ func (s *Site) again(ctx *fasthttp.RequestCtx, status int, p pages.Page) bool {
 	if !ok || form.Path == "" {
 		return false
 	}
-	path, _, query := strings.Cut(form.Path, "?")
+	path, _, _ := strings.Cut(form.Path, "?")
 	r := retry{Name: newBrowserSecret()[:8], Path: path, Problems: *form.Problems,
 		Fields: slices.DeleteFunc(slices.Clone(all), func(f oauth.Parameter) bool {
 			return slices.Contains(secretFields, f.Name) && (f.Name != "code" || !keepsCode(p))
@@ -96,11 +96,7 @@ func (s *Site) again(ctx *fasthttp.RequestCtx, status int, p pages.Page) bool {
 	}
 	s.cookies.write(ctx, s.cookies.again, []string{s.againBinding(ctx).Seal(payload, time.Now())},
 		againLifetime)
-	separator := "?"
-	if query {
-		separator = "&"
-	}
-	Redirect(ctx, form.Path+separator+paramAgain+"="+r.Name)
+	Redirect(ctx, AddParameter(form.Path, paramAgain, r.Name))
 	return true
 }
 

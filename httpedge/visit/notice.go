@@ -1,9 +1,6 @@
 package visit
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Notice is a success message for the next page. The groups of endpoints have their own; this package
 // has that which another group shows.
@@ -20,11 +17,7 @@ const (
 // WithNotice returns path, which may have a query, with a notice. It is valid for a minute, in this
 // browser only.
 func (v *Visit) WithNotice(path string, n Notice) string {
-	separator := "?"
-	if strings.Contains(path, separator) {
-		separator = "&"
-	}
-	return path + separator + paramNotice + "=" + v.notices().Seal([]byte{byte(n)}, v.Now)
+	return AddParameter(path, paramNotice, v.notices().Seal([]byte{byte(n)}, v.Now))
 }
 
 // Noticed returns the notice in the URL of the request; 0 = none.

@@ -182,11 +182,16 @@ func (v *Visit) Path(page string) string {
 
 // PathWith is Path with one more parameter, whose name and value need no escape.
 func (v *Visit) PathWith(page, name, value string) string {
-	path := v.Path(page)
-	if strings.Contains(path, "?") {
-		return path + "&" + name + "=" + value
+	return AddParameter(v.Path(page), name, value)
+}
+
+// AddParameter returns path, which may have a query, with a parameter. Name and value need no escape.
+func AddParameter(path, name, value string) string {
+	separator := "?"
+	if strings.Contains(path, separator) {
+		separator = "&"
 	}
-	return path + "?" + name + "=" + value
+	return path + separator + name + "=" + value
 }
 
 // paramUserCode is the parameter with the user code of a device (RFC 8628 section 3.3.1).

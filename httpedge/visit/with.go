@@ -1,7 +1,6 @@
 package visit
 
 import (
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -36,12 +35,8 @@ func (s *Site) WaitingToken(ctx *fasthttp.RequestCtx) string {
 func ProviderButtons(v *Visit, choices []people.ProviderChoice, bind func(string) Binding,
 	path func(id string) string) (all []pages.Provider) {
 	for _, p := range choices {
-		to, separator := path(p.ID), "?"
-		if strings.Contains(to, separator) {
-			separator = "&"
-		}
 		all = append(all, pages.Provider{Name: p.Name, Icon: p.Icon, Away: p.Away,
-			Path: to + separator + ParamStart + "=" + bind(StartWith(p.ID)).NewFormToken(v.Now)})
+			Path: AddParameter(path(p.ID), ParamStart, bind(StartWith(p.ID)).NewFormToken(v.Now))})
 	}
 	return all
 }
@@ -68,11 +63,7 @@ const (
 // PathResult returns a path, which may have a query, with a result. It is valid for a minute, in this
 // browser only.
 func (v *Visit) PathResult(path string, r Result) string {
-	separator := "?"
-	if strings.Contains(path, separator) {
-		separator = "&"
-	}
-	return path + separator + paramResult + "=" + v.Bind(paramResult).Seal([]byte{byte(r)}, v.Now)
+	return AddParameter(path, paramResult, v.Bind(paramResult).Seal([]byte{byte(r)}, v.Now))
 }
 
 // Result returns the result in the URL of the request; 0 = none.
