@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -34,11 +35,7 @@ func (s *Service) AuthenticatorURL(u *account.User, secret string) string {
 			issuer = at.Hostname()
 		}
 	}
-	name := u.Email
-	if name == "" {
-		name = u.Phone
-	}
-	return account.TOTPURL(issuer, name, secret)
+	return account.TOTPURL(issuer, cmp.Or(u.Email, u.Phone), secret)
 }
 
 // NeedsToEnrol is Needs for a first second factor. In a browser that was not known before the
@@ -69,8 +66,8 @@ func (s *Service) MustEnrol(u *account.User, session *account.Session, always bo
 
 // AddAuthenticator gives u an authenticator app with that secret in base32, when p proves who the
 // person is and code is one of the app. It returns recovery codes, which are shown once, unless u has
-// some, and notes the factor in the session. The error is ErrWrongCode, account.ErrConflict if u has an app, one of
-// Prove, account.ErrNotFound or a failure.
+// some, and notes the factor in the session. The error is ErrWrongCode, ErrHasApp, one of Prove,
+// account.ErrNotFound or a failure.
 func (s *Service) AddAuthenticator(
 	ctx context.Context, u *account.User, p Proof, secret, code string, now time.Time,
 ) (codes []string, err error) {
@@ -92,7 +89,7 @@ func (s *Service) AddAuthenticator(
 	sealed := s.sealSecret(bits)
 	_, err = s.changeUser(ctx, u.ID, a, now, func(u *account.User) error {
 		if u.Credentials.Authenticator != nil {
-			return fmt.Errorf("add authenticator: %w", errHasApp)
+			return ErrHasApp
 		}
 		u.Credentials.Authenticator = &account.Authenticator{Secret: sealed, Created: now, Step: step}
 		codes = firstRecoveryCodes(u)
@@ -104,14 +101,12 @@ func (s *Service) AddAuthenticator(
 	return codes, s.noteFactor(ctx, p.Session, factorApp, now)
 }
 
-// errHasApp: the account has an authenticator app already.
-var errHasApp = errors.New("the account has an authenticator app")
-
-// HasApp reports whether err says that the account has an authenticator app already.
-func HasApp(err error) bool { return errors.Is(err, errHasApp) }
+// ErrHasApp says that the account has an authenticator app already.
+var ErrHasApp = errors.New("the account has an authenticator app")
 
 // RemoveAuthenticator removes the authenticator app of u, when p proves who the person is. Without
-// another second factor, the recovery codes end as well. The error is one of Prove, account.ErrNotFound or a failure.
+// another second factor, the recovery codes end as well. The error is one of Prove,
+// account.ErrNotFound or a failure.
 func (s *Service) RemoveAuthenticator(
 	ctx context.Context, u *account.User, p Proof, now time.Time,
 ) error {

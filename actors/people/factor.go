@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -106,8 +107,7 @@ type PendingFactor struct {
 	Reset     bool // a new password waits, so that the browser cannot be trusted yet
 }
 
-// PendingFactor returns what waits for the second factor, or ErrCodeExpired. secret is as in
-// SecondStep.
+// PendingFactor returns what waits for the second factor, or ErrCodeExpired.
 func (s *Service) PendingFactor(
 	ctx context.Context, token string, by Browser, now time.Time,
 ) (*PendingFactor, error) {
@@ -120,12 +120,9 @@ func (s *Service) PendingFactor(
 		return nil, err
 	}
 	about := &PendingFactor{
-		Address: u.Email, App: u.Credentials.Authenticator != nil, Key: s.HasSecurityKey(u), User: u,
+		Address: cmp.Or(u.Email, u.Phone), App: u.Credentials.Authenticator != nil, Key: s.HasSecurityKey(u), User: u,
 		Reset:     p.PasswordHash != "",
 		NeedsCode: counts.NeedsCode(s.factorGuess(u, p.Confirmed, by, now)),
-	}
-	if about.Address == "" {
-		about.Address = u.Phone
 	}
 	for _, c := range s.contactsOf(u) {
 		about.Channels = append(about.Channels, c.channel)

@@ -99,7 +99,7 @@ func (s *service) takeApp(p *person, secret, code string, show func(int, ...page
 		show(fasthttp.StatusUnprocessableEntity,
 			pages.Problem{Field: "code", Text: texts.Of("factor.app_wrong")})
 	case s.refuseProof(p, err, show):
-	case people.HasApp(err):
+	case errors.Is(err, people.ErrHasApp):
 		visit.Redirect(p.HTTP, pages.PathMeFactors)
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)

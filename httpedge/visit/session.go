@@ -1,6 +1,7 @@
 package visit
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
@@ -109,11 +110,7 @@ type Visitor struct {
 
 // Account returns the account for display.
 func (v Visitor) Account() pages.Account {
-	address := v.User.Email
-	if address == "" {
-		address = v.User.Phone
-	}
-	return pages.Account{ID: v.User.ID, Name: v.User.Name, Address: address}
+	return pages.Account{ID: v.User.ID, Name: v.User.Name, Address: cmp.Or(v.User.Email, v.User.Phone)}
 }
 
 // AccountsOf returns the accounts for display.
