@@ -35,11 +35,7 @@ func (p *person) withThen(path string) string {
 	if then == "" {
 		return path
 	}
-	separator := "?"
-	if strings.Contains(path, separator) {
-		separator = "&"
-	}
-	return path + separator + paramThen + "=" + url.QueryEscape(then)
+	return visit.AddParameter(path, paramThen, url.QueryEscape(then))
 }
 
 // factors shows the second factors of the account.
@@ -196,93 +192,22 @@ func (s *service) askFactor(p *person) {
 	visit.Redirect(p.HTTP, pages.PathMe)
 }
 
-// confirmFactor shows and handles the page that asks for the second factor before a change of
-// credentials.
-func (s *service) confirmFactor(p *person, next string, name string) {
-	form, code := p.bound("confirm factor"), p.Field("code")
-	hasApp := p.User.Credentials.Authenticator != nil
-	show := func(status int, problems ...pages.Problem) {
-		s.showConfirmFactor(p, name, status, problems...)
-	}
-	switch {
-	case s.leavesConfirmFactor(p):
-		visit.Redirect(p.HTTP, next)
-	case !p.HTTP.IsPost():
-		show(fasthttp.StatusOK)
-	case !p.CheckForm(form):
-		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
-	case code == "" || len(code) > visit.MaxSecretText:
-		show(fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Field: "code", Text: visit.FactorText("missing", hasApp)})
-	default:
-		err := s.people.UseFactor(p.Ctx, p.User, p.Session, code,
-			s.Browser(p.Visit, p.Account().Address), p.Now)
-		status, problems := visit.Again(p.Visit, err, "code", "proof.too_many")
-		switch {
-		case err == nil:
+// confirmFactor asks for the second factor before a change of credentials, as use does. Without one, or
+// if it was used just now, it goes on to next.
+func (s *service) confirmFactor(
+	use func(*visit.Visit, *visit.SessionFactor),
+) func(*person, string, *visit.CodeFlow) {
+	return func(p *person, next string, _ *visit.CodeFlow) {
+		if !p.User.HasSecondFactor() ||
+			!p.HTTP.IsPost() && p.Session.UsedFactor(account.ProofLifetime, p.Now) {
 			visit.Redirect(p.HTTP, next)
-		case errors.Is(err, people.ErrFactorCode), errors.Is(err, account.ErrNotFound):
-			visit.Redirect(p.HTTP, pages.PathLogin) // where a code confirms the browser
-		case errors.Is(err, people.ErrWrongCode):
-			show(status, pages.Problem{Field: "code", Text: visit.FactorText("wrong", hasApp)})
-		case status != 0:
-			show(status, problems...)
-		default:
-			s.WriteFailure(p.HTTP, "check a second factor", err)
+			return
 		}
-	}
-}
-
-// leavesConfirmFactor reports whether the second factor is not asked for: there is none, or it was used
-// just now.
-func (s *service) leavesConfirmFactor(p *person) bool {
-	return !p.User.HasSecondFactor() ||
-		!p.HTTP.IsPost() && p.Session.UsedFactor(account.ProofLifetime, p.Now)
-}
-
-func (s *service) showConfirmFactor(
-	p *person, name string, status int, problems ...pages.Problem,
-) {
-	s.WritePage(p.HTTP, status, pages.Factor{Address: p.Account().Address,
-		Action:    p.withThen(pages.PathMeConfirmFactor + "?" + paramFor + "=" + name),
-		FormToken: p.bound("confirm factor").NewFormToken(p.Now), StepsUp: true, Back: pages.PathMe,
-		App: p.User.Credentials.Authenticator != nil, Key: s.confirmKeyForm(p, name),
-		Problems: problems})
-}
-
-// confirmKeyForm returns the form that asks for a security key; zero = the person has none.
-func (s *service) confirmKeyForm(p *person, name string) pages.Passkey {
-	return s.SecurityKey(p.Visit, p.User, p.bound("confirm key"),
-		p.withThen(pages.PathMeConfirmKey+"?"+paramFor+"="+name))
-}
-
-// confirmByKey uses a security key before a change of credentials. For the script of the page, it has a
-// new challenge.
-func (s *service) confirmByKey(p *person, next string, name string) {
-	switch {
-	case s.leavesConfirmFactor(p):
-		visit.Redirect(p.HTTP, next)
-		return
-	case p.WantsChallenge():
-		s.SendChallenge(p.Visit, s.confirmKeyForm(p, name))
-		return
-	case !p.HTTP.IsPost():
-		visit.Redirect(p.HTTP, p.withThen(pages.PathMeConfirmFactor+"?"+paramFor+"="+name))
-		return
-	}
-	answer, _, err := s.PasskeyAnswer(p.Visit, p.bound("confirm key"), 0)
-	if err == nil {
-		err = s.people.UseFactorByKey(p.Ctx, p.User, p.Session, answer, p.Now)
-	}
-	status, problems := visit.AgainByKey(p.Visit, err, "proof.too_many")
-	switch {
-	case err == nil:
-		visit.Redirect(p.HTTP, next)
-	case errors.Is(err, account.ErrNotFound):
-		visit.Redirect(p.HTTP, pages.PathLogin)
-	case status != 0:
-		s.showConfirmFactor(p, name, status, problems...)
-	default:
-		s.WriteFailure(p.HTTP, "check a security key", err)
+		query := "?" + paramFor + "=" + string(p.HTTP.QueryArgs().Peek(paramFor))
+		use(p.Visit, &visit.SessionFactor{Visitor: p.Visitor, Back: pages.PathMe,
+			Path:    p.withThen(pages.PathMeConfirmFactor + query),
+			KeyPath: p.withThen(pages.PathMeConfirmKey + query),
+			Form:    p.bound("confirm factor"), KeyForm: p.bound("confirm key"),
+			TooMany: "proof.too_many", Next: next})
 	}
 }

@@ -98,12 +98,8 @@ func (s *service) proofEndpoints(methods []string) (all []endpoint.Endpoint) {
 	}{
 		{pages.PathMeConfirm, s.confirm}, {pages.PathMeConfirmVerify, s.verifyProof},
 		{pages.PathMeConfirmResend, s.resendProof}, {pages.PathMeConfirmPasskey, s.confirmPasskey},
-		{pages.PathMeConfirmFactor, func(p *person, next string, _ *visit.CodeFlow) {
-			s.confirmFactor(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
-		}},
-		{pages.PathMeConfirmKey, func(p *person, next string, _ *visit.CodeFlow) {
-			s.confirmByKey(p, next, string(p.HTTP.QueryArgs().Peek(paramFor)))
-		}},
+		{pages.PathMeConfirmFactor, s.confirmFactor(s.UseFactor)},
+		{pages.PathMeConfirmKey, s.confirmFactor(s.UseKeyFactor)},
 	} {
 		all = append(all, endpoint.Endpoint{Pattern: row.path, Methods: methods,
 			Format: endpoint.Page, Handle: s.Replay(s.personal(func(p *person) {

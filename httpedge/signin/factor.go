@@ -244,117 +244,45 @@ func (s *service) stepsUp(v *visit.Visit) (who visit.Visitor, ok bool) {
 		who, ok = visitors[0], true
 	}
 	if !ok || !who.User.HasSecondFactor() {
-		s.leaveStepUp(v, who)
+		visit.Redirect(v.HTTP, afterStepUp(v, who))
 		return who, false
 	}
 	v.By(who.User.ID)
 	return who, true
 }
 
-// stepUp shows and handles the page that asks for the second factor in a session, for a request that
-// needs it.
-func (s *service) stepUp(v *visit.Visit) {
-	who, ok := s.stepsUp(v)
-	if !ok {
-		return
-	}
-	hasApp := who.User.Credentials.Authenticator != nil
-	form := v.Bind("step up " + who.Token)
-	code := v.Field("code")
-	switch {
-	case !v.HTTP.IsPost():
-		s.showStepUp(v, who, form, fasthttp.StatusOK)
-	case !v.CheckForm(form):
-		s.showStepUp(v, who, form, fasthttp.StatusForbidden,
-			pages.Problem{Text: visit.TextStaleForm})
-	case code == "" || len(code) > visit.MaxSecretText:
-		s.showStepUp(v, who, form, fasthttp.StatusUnprocessableEntity,
-			pages.Problem{Field: "code", Text: visit.FactorText("missing", hasApp)})
-	default:
-		err := s.people.UseFactor(v.Ctx, who.User, who.Session, code,
-			s.Browser(v, who.Account().Address), v.Now)
-		status, problems := visit.Again(v, err, "code", "verify.too_many_wrong")
-		switch {
-		case err == nil:
-			s.leaveStepUp(v, who)
-		case errors.Is(err, people.ErrFactorCode), errors.Is(err, account.ErrNotFound):
-			visit.Redirect(v.HTTP, v.Path(pages.PathLogin)) // where a code confirms the browser
-		case errors.Is(err, people.ErrWrongCode):
-			s.showStepUp(v, who, form, status,
-				pages.Problem{Field: "code", Text: visit.FactorText("wrong", hasApp)})
-		case status != 0:
-			s.showStepUp(v, who, form, status, problems...)
-		default:
-			s.WriteFailure(v.HTTP, "check a second factor", err)
+// stepUp asks for the second factor in a session, for a request that needs it, as use does.
+func (s *service) stepUp(use func(*visit.Visit, *visit.SessionFactor)) func(*visit.Visit) {
+	return func(v *visit.Visit) {
+		who, ok := s.stepsUp(v)
+		if !ok {
+			return
 		}
+		use(v, &visit.SessionFactor{Visitor: who, Client: v.ClientName(),
+			Path:    pathStepUp(v, who, pages.PathStepUp),
+			KeyPath: pathStepUp(v, who, pages.PathStepUpKey),
+			Form:    v.Bind("step up " + who.Token), KeyForm: v.Bind("step up key " + who.Token),
+			TooMany: "verify.too_many_wrong", Next: afterStepUp(v, who)})
 	}
-}
-
-// stepUpByKey uses a security key as the second factor in a session. For the script of the page, it has
-// a new challenge.
-func (s *service) stepUpByKey(v *visit.Visit) {
-	who, ok := s.stepsUp(v)
-	switch {
-	case !ok:
-		return
-	case v.WantsChallenge():
-		s.SendChallenge(v, s.stepUpKeyForm(v, who))
-		return
-	case !v.HTTP.IsPost():
-		visit.Redirect(v.HTTP, s.pathStepUp(v, who, pages.PathStepUp))
-		return
-	}
-	answer, _, err := s.PasskeyAnswer(v, v.Bind("step up key "+who.Token), 0)
-	if err == nil {
-		err = s.people.UseFactorByKey(v.Ctx, who.User, who.Session, answer, v.Now)
-	}
-	status, problems := visit.AgainByKey(v, err, "verify.too_many_wrong")
-	switch {
-	case err == nil:
-		s.leaveStepUp(v, who)
-	case errors.Is(err, account.ErrNotFound):
-		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
-	case status != 0:
-		s.showStepUp(v, who, v.Bind("step up "+who.Token), status, problems...)
-	default:
-		s.WriteFailure(v.HTTP, "check a security key", err)
-	}
-}
-
-// stepUpKeyForm returns the form that asks for a security key; zero = the person has none.
-func (s *service) stepUpKeyForm(v *visit.Visit, who visit.Visitor) pages.Passkey {
-	return s.SecurityKey(v, who.User, v.Bind("step up key "+who.Token),
-		s.pathStepUp(v, who, pages.PathStepUpKey))
 }
 
 // pathStepUp returns the path and query of a page of the step-up.
-func (s *service) pathStepUp(v *visit.Visit, who visit.Visitor, path string) string {
+func pathStepUp(v *visit.Visit, who visit.Visitor, path string) string {
 	if v.Pending == nil {
 		return v.Path(path)
 	}
 	return v.PathChosen(path, who.User.ID)
 }
 
-// leaveStepUp goes on with the request.
-func (s *service) leaveStepUp(v *visit.Visit, who visit.Visitor) {
+// afterStepUp returns the path and query that go on with the request.
+func afterStepUp(v *visit.Visit, who visit.Visitor) string {
 	switch {
 	case v.Pending == nil:
-		visit.Redirect(v.HTTP, v.Home())
+		return v.Home()
 	case who.User == nil:
-		visit.Redirect(v.HTTP, v.Path(pages.PathAuthorize))
-	default:
-		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, who.User.ID))
+		return v.Path(pages.PathAuthorize)
 	}
-}
-
-func (s *service) showStepUp(v *visit.Visit, who visit.Visitor, form visit.Binding, status int,
-	problems ...pages.Problem) {
-	s.Show(v, status, pages.Factor{
-		Client: v.ClientName(), Address: who.Account().Address,
-		Action:    s.pathStepUp(v, who, pages.PathStepUp),
-		FormToken: form.NewFormToken(v.Now), StepsUp: true, Problems: problems,
-		App: who.User.Credentials.Authenticator != nil, Key: s.stepUpKeyForm(v, who),
-	})
+	return v.PathChosen(pages.PathAuthorize, who.User.ID)
 }
 
 // pathEnrol returns the path of the page that sets up an authenticator app, and then goes on to a path

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest"
@@ -115,11 +116,46 @@ func TestTrustedBrowserStepsUp(t *testing.T) {
 			continue
 		}
 		p.Shows(t, 200, "/login/step-up")
+		b.Send(p, "code", codes[1], "form_token", "").Shows(t, 403, "/login/step-up")
 		b.Send(p, "code", "nonsense").Shows(t, 422, "/login/step-up")
 		if got := acr(b.Send(p, "code", codes[1])); got != "2" {
 			t.Errorf("after the step-up: got acr %v, want 2", got)
 		}
 	}
+}
+
+// TestManyWrongFactors has a stranger use up the attempts: unknown browsers need a code first.
+func TestManyWrongFactors(t *testing.T) {
+	st := stacktest.NewReachable(t)
+	st.NewUser(t, "Rosa", rosa)
+	owner := st.NewBrowser(t)
+	owner.Send(owner.Get("/login"), "email", rosa, "password", stacktest.Password)
+	owner.SendTo(owner.Get("/logout"), "/logout") // its next sign-in is of a known browser
+	owner.Send(owner.Get("/login"), "email", rosa, "password", stacktest.Password).Shows(t, 200, "/me")
+	codes := owner.AddApp(owner.Get("/me/factors/app")).RecoveryCodes(t)
+	jar, stolen := owner.Cookies(), st.NewBrowser(t)
+	var p stacktest.Page
+	for range account.FactorsNoticed + 1 {
+		cookie := "gatehouse=" + jar["gatehouse"] + "; gatehouse-form=" + jar["gatehouse-form"]
+		_, fields := stolen.Once("GET", "/login/step-up", nil, "Cookie", cookie).Form(t)
+		fields.Set("code", "000000")
+		p = stolen.Once("POST", "/login/step-up", fields, "Cookie", cookie)
+	}
+	if p.Status != 303 || p.Location != "/login" {
+		t.Errorf("got %d to %q, want the page to sign in", p.Status, p.Location)
+	}
+	b := st.NewBrowser(t)
+	p = b.Send(b.Get("/login"), "email", rosa, "password", stacktest.Password)
+	p.Shows(t, 200, "/login/factor")
+	p = b.SendTo(p, "/login/factor/code", "channel", "email")
+	p.Shows(t, 200, "/login/factor/verify")
+	code := ""
+	for code == "" { // notices come before
+		code = st.Mail.Next(t, rosa).Code
+	}
+	p = b.Send(p, "code", code)
+	p.Shows(t, 200, "/login/factor")
+	b.Send(p, "code", codes[0]).Shows(t, 200, "/me")
 }
 
 func TestACRValuesThatCannotBeReached(t *testing.T) {
