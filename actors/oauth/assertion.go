@@ -85,10 +85,15 @@ const assertionTyp = "client-authentication+jwt"
 // such as at+jwt or logout+jwt: all kinds with a type of their own end like that (RFC 8725 section
 // 3.11).
 func isForeign(h jose.Header) bool {
-	typ, _ := h.ExtraHeaders[jose.HeaderType].(string)
-	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+	typ := typOf(h)
 	return typ != assertionTyp &&
 		(strings.HasSuffix(typ, "+jwt") || strings.HasSuffix(typ, "+sd-jwt"))
+}
+
+// typOf returns the typ of a JWT in lower case and in its short form (RFC 7515 section 4.1.9).
+func typOf(h jose.Header) string {
+	typ, _ := h.ExtraHeaders[jose.HeaderType].(string)
+	return strings.TrimPrefix(strings.ToLower(typ), "application/")
 }
 
 // assertionClaims are those of an assertion.
@@ -101,6 +106,18 @@ type assertionClaims struct {
 	NotBefore *float64 `json:"nbf"`
 	ID        string   `json:"jti"`
 }
+
+// hasExpired reports whether now is not before exp, which must be there.
+func (c *assertionClaims) hasExpired(now time.Time) bool { return !(c.Expires > seconds(now)) }
+
+// isEarly reports whether iat or nbf is ahead of a clock that is assertionSkew fast.
+func (c *assertionClaims) isEarly(now time.Time) bool {
+	latest := seconds(now.Add(assertionSkew))
+	return c.Issued != nil && *c.Issued > latest || c.NotBefore != nil && *c.NotBefore > latest
+}
+
+// end returns when they expire, in whole seconds.
+func (c *assertionClaims) end() time.Time { return time.Unix(int64(math.Ceil(c.Expires)), 0) }
 
 // audience is a string or a list of them.
 type audience []string
@@ -154,7 +171,6 @@ func (c *Client) ParseAssertion(
 	if c.Options.IsFederated() {
 		return c.Options.Federated.parse(&claims, signed, audiences[0], now)
 	}
-	latest := func(t *float64) bool { return t == nil || *t <= seconds(now.Add(assertionSkew)) }
 	switch {
 	case claims.Issuer != claims.Subject || claims.Subject != c.WireID() && claims.Subject != c.ID:
 		return nil, errAssertion("The client_assertion must have the client_id as iss and sub.")
@@ -164,11 +180,11 @@ func (c *Client) ParseAssertion(
 		return nil, errAssertion("The client_assertion is for another audience than " + audiences[0] + ".")
 	case claims.ID == "" || len(claims.ID) > longestJTI:
 		return nil, errAssertion("The client_assertion must have a jti of at most 256 bytes.")
-	case !(claims.Expires > seconds(now)):
+	case claims.hasExpired(now):
 		return nil, errAssertion("The client_assertion has expired, or has no exp.")
 	case claims.Expires > seconds(now.Add(assertionLifetime+assertionSkew)):
 		return nil, errAssertion("The client_assertion expires more than 5 minutes ahead.")
-	case !latest(claims.Issued) || !latest(claims.NotBefore):
+	case claims.isEarly(now):
 		return nil, errAssertion("The client_assertion is not valid yet.")
 	case claims.Issued != nil && *claims.Issued < seconds(now.Add(-2*assertionLifetime)):
 		return nil, errAssertion("The client_assertion was issued too long ago.")
@@ -176,7 +192,7 @@ func (c *Client) ParseAssertion(
 	return &Assertion{
 		KeyID:   signed.Signatures[0].Header.KeyID,
 		Replay:  sha256.Sum256([]byte(c.ID + "\x00" + claims.ID)),
-		Expires: time.Unix(int64(math.Ceil(claims.Expires)), 0), signed: signed,
+		Expires: claims.end(), signed: signed,
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package oauth
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Limits of the rules of one client.
@@ -11,8 +12,13 @@ const (
 	MostExchangeRules = 20
 )
 
-// AccessTokenType is the token type of access tokens, of either form (RFC 8693 section 3).
-const AccessTokenType = "urn:ietf:params:oauth:token-type:access_token"
+// The types of tokens in an exchange (RFC 8693 section 3).
+const (
+	AccessTokenType  = "urn:ietf:params:oauth:token-type:access_token" // of either form
+	IDTokenType      = "urn:ietf:params:oauth:token-type:id_token"
+	RefreshTokenType = "urn:ietf:params:oauth:token-type:refresh_token"
+	IDJAGTokenType   = "urn:ietf:params:oauth:token-type:id-jag" // of the draft, section 4.3
+)
 
 // ExchangeRule lets a client exchange access tokens for one resource for access tokens for another
 // (RFC 8693). The client may use tokens that were issued to it, and tokens for a resource that it
@@ -155,19 +161,22 @@ var (
 // checkExchange returns an error unless the request has all parameters of a token exchange, and no
 // others that change its meaning (RFC 8693 section 2.1).
 func (r *TokenRequest) checkExchange() *Error {
+	subject, types := "an access token", []string{AccessTokenType}
 	if r.AsksIDJAG() {
-		return r.checkIDJAG()
+		subject, types = "an id_token", []string{IDTokenType, RefreshTokenType}
 	}
 	switch {
 	case r.SubjectToken == "":
-		return invalidRequest("The parameter subject_token is missing.", "Send an access token.")
-	case r.SubjectTokenType != AccessTokenType:
+		return invalidRequest("The parameter subject_token is missing.", "Send "+subject+".")
+	case !slices.Contains(types, r.SubjectTokenType):
 		return invalidRequest("The subject_token_type is missing, or is not supported.",
-			"Send "+AccessTokenType+".")
-	case r.RequestedTokenType != "" && r.RequestedTokenType != AccessTokenType:
+			"Send "+strings.Join(types, " or ")+".")
+	case r.RequestedTokenType != "" && r.RequestedTokenType != AccessTokenType && !r.AsksIDJAG():
 		return ErrRequestedType
 	case r.HasActorToken:
 		return errActorToken
+	case r.AsksIDJAG():
+		return r.checkIDJAG()
 	case len(r.Resources) == 0:
 		return errOneTarget
 	}

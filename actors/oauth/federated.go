@@ -1,9 +1,9 @@
 package oauth
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -80,15 +80,11 @@ func errFederated(description string) *Error {
 func (f *Federated) parse(
 	claims *assertionClaims, signed *jose.JSONWebSignature, issuer string, now time.Time,
 ) (*Assertion, *Error) {
-	audience := f.Audience
-	if audience == "" {
-		audience = issuer
-	}
+	audience := cmp.Or(f.Audience, issuer)
 	issued := seconds(now)
 	if claims.Issued != nil {
 		issued = *claims.Issued
 	}
-	latest := seconds(now.Add(assertionSkew))
 	switch {
 	case claims.Issuer != f.Issuer:
 		return nil, errFederated("The client_assertion is not of the issuer that the client is registered for.")
@@ -96,16 +92,15 @@ func (f *Federated) parse(
 		return nil, errFederated("The client_assertion is not of the subject that the client is registered for.")
 	case len(claims.Audience) != 1 || claims.Audience[0] != audience:
 		return nil, errFederated("The client_assertion must have " + audience + " as its only aud.")
-	case !(claims.Expires > seconds(now)):
+	case claims.hasExpired(now):
 		return nil, errFederated("The client_assertion has expired, or has no exp.")
 	case claims.Expires-issued > federatedLifetime.Seconds():
 		return nil, errFederated("The client_assertion is valid for more than 24 hours.")
-	case issued > latest || claims.NotBefore != nil && *claims.NotBefore > latest:
+	case claims.isEarly(now):
 		return nil, errFederated("The client_assertion is not valid yet.")
 	}
 	return &Assertion{
-		KeyID:      signed.Signatures[0].Header.KeyID,
-		Expires:    time.Unix(int64(math.Ceil(claims.Expires)), 0),
-		IsReusable: true, signed: signed,
+		KeyID: signed.Signatures[0].Header.KeyID, Expires: claims.end(), IsReusable: true,
+		signed: signed,
 	}, nil
 }

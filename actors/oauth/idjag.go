@@ -4,7 +4,6 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +20,6 @@ var Drafts = []string{IDJAGDraft}
 
 // idJAGProfile is what metadata call the draft (section 7.2).
 const idJAGProfile = "urn:ietf:params:oauth:grant-profile:id-jag"
-
-// IDJAGTokenType is the token type of ID-JAGs (section 4.3).
-const IDJAGTokenType = "urn:ietf:params:oauth:token-type:id-jag"
 
 // Limits of ID-JAGs.
 const (
@@ -158,10 +154,8 @@ func (c *Client) ParseIDJAG(jwt, issuer string, now time.Time) (*IDJAGAssertion,
 		return nil, errIDJAG("The assertion is malformed, or not signed by an algorithm with a public key.")
 	}
 	header := &signed.Signatures[0].Header
-	typ, _ := header.ExtraHeaders[jose.HeaderType].(string)
-	latest := seconds(now.Add(assertionSkew))
 	switch {
-	case strings.TrimPrefix(strings.ToLower(typ), "application/") != IDJAGTyp:
+	case typOf(*header) != IDJAGTyp:
 		return nil, errIDJAG("The typ of the assertion must be " + IDJAGTyp + ".")
 	case json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &claims) != nil:
 		return nil, errIDJAG("The claims of the assertion are malformed.")
@@ -177,20 +171,19 @@ func (c *Client) ParseIDJAG(jwt, issuer string, now time.Time) (*IDJAGAssertion,
 		return nil, errIDJAG("The assertion must have a sub of at most 255 bytes.")
 	case claims.ID == "" || len(claims.ID) > longestJTI:
 		return nil, errIDJAG("The assertion must have a jti of at most 256 bytes.")
-	case !(claims.Expires > seconds(now)):
+	case claims.hasExpired(now):
 		return nil, errIDJAG("The assertion has expired, or has no exp.")
 	case claims.Expires > seconds(now.Add(idJAGLifetime)):
 		return nil, errIDJAG("The assertion expires more than an hour ahead.")
 	case claims.Issued == nil:
 		return nil, errIDJAG("The assertion has no iat.")
-	case *claims.Issued > latest || claims.NotBefore != nil && *claims.NotBefore > latest:
+	case claims.isEarly(now):
 		return nil, errIDJAG("The assertion is not valid yet.")
 	}
 	// No client ID has a space, so that the Replay is not that of a client's own assertion.
 	replay := sha256.Sum256([]byte("id-jag " + claims.Issuer + "\x00" + claims.ID))
 	return &IDJAGAssertion{
-		Assertion{KeyID: header.KeyID, Replay: replay, signed: signed,
-			Expires: time.Unix(int64(math.Ceil(claims.Expires)), 0)},
+		Assertion{KeyID: header.KeyID, Replay: replay, Expires: claims.end(), signed: signed},
 		claims.Issuer, claims.Subject, claims.Scope, claims.Resource,
 	}, nil
 }

@@ -5,12 +5,6 @@ import (
 	"time"
 )
 
-// The types of subject tokens for an ID-JAG (RFC 8693 section 3).
-const (
-	IDTokenType      = "urn:ietf:params:oauth:token-type:id_token"
-	RefreshTokenType = "urn:ietf:params:oauth:token-type:refresh_token"
-)
-
 // IDJAGLifetime is how long an ID-JAG of this service is valid.
 const IDJAGLifetime = 5 * time.Minute
 
@@ -29,17 +23,10 @@ type IDJAGClaims struct {
 	Email    string   `json:"email,omitempty"`
 }
 
-// checkIDJAG returns an error unless the request has all parameters of one for an ID-JAG (section
-// 4.3). Scopes and resources are those of another service, so only their form is checked.
+// checkIDJAG checks what a request for an ID-JAG is for (section 4.3). Scopes and resources are those of
+// another service, so only their form is checked.
 func (r *TokenRequest) checkIDJAG() *Error {
 	switch {
-	case r.SubjectToken == "":
-		return invalidRequest("The parameter subject_token is missing.", "Send an id_token.")
-	case r.SubjectTokenType != IDTokenType && r.SubjectTokenType != RefreshTokenType:
-		return invalidRequest("The subject_token_type is missing, or is not supported.",
-			"Send "+IDTokenType+" or "+RefreshTokenType+".")
-	case r.HasActorToken:
-		return errActorToken
 	case len(r.Audiences) != 1:
 		return errOneAudience
 	case len(r.Resources) > MostIDJAGResources:
