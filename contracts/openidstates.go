@@ -96,7 +96,7 @@ func issueIDToken(ctx context.Context, f *fixture) error {
 		claims.SID = sid
 	}
 	signed, err := f.Tokens.Sign(cmp.Or(f.client.Options.IDTokenAlg, oauth.IDTokenAlgs[0]),
-		token.IDTokenType, claims)
+		token.IDTokenTyp, claims)
 	f.values["id_token"] = signed
 	return err
 }

@@ -121,16 +121,13 @@ func (s *Service) prove(
 		return err
 	}
 	key := a.Key(set.keys)
-	signed := false
-	if key != nil {
-		if signed, err = s.prover.check(ctx, a, key, by); err != nil {
-			s.metrics.assertions.WithLabelValues("busy").Inc()
-			return err
-		}
+	signed, err := s.prover.check(ctx, a, key, by, now)
+	if err != nil {
+		s.metrics.assertions.WithLabelValues("busy").Inc()
+		return err
 	}
 	if !signed {
 		s.metrics.assertions.WithLabelValues("wrong").Inc()
-		s.prover.failed.Take(by, now)
 		if key == nil {
 			return a.ErrNoKey(set.refused)
 		}
@@ -185,19 +182,25 @@ func payerOfClient(client *oauth.Client, caller netip.Addr) fair.Payer {
 	return by
 }
 
-// check checks a signature when it is the payer's turn.
+// check reports whether key has signed an assertion, when it is the payer's turn; nil = it has no key,
+// and is wrong. The payer pays for a wrong one.
 func (p *prover) check(
-	ctx context.Context, a *oauth.Assertion, key *jose.JSONWebKey, by fair.Payer,
+	ctx context.Context, a *oauth.Assertion, key *jose.JSONWebKey, by fair.Payer, now time.Time,
 ) (signed bool, err error) {
-	err = p.turns.Enter(ctx, by)
-	switch {
-	case errors.Is(err, fair.ErrFull):
-		return false, errUnavailable
-	case err != nil:
-		return false, fmt.Errorf("check a signature: %w", err)
+	if key != nil {
+		switch err := p.turns.Enter(ctx, by); {
+		case errors.Is(err, fair.ErrFull):
+			return false, errUnavailable
+		case err != nil:
+			return false, fmt.Errorf("check a signature: %w", err)
+		}
+		defer p.turns.Leave(by)
+		signed = a.IsSignedBy(key)
 	}
-	defer p.turns.Leave(by)
-	return a.IsSignedBy(key), nil
+	if !signed {
+		p.failed.Take(by, now)
+	}
+	return signed, nil
 }
 
 // errNoKeys is what a client is told whose keys cannot be fetched.

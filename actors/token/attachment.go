@@ -98,7 +98,7 @@ func (s *Service) sign(m *tokenAsk) (err error) {
 			s.sharedClaims(m, s.accessClaims(m)))
 	}
 	if room := m.attached.idToken; room != nil && err == nil {
-		m.response.IDToken, err = room.sign(IDTokenType, s.idClaims(m))
+		m.response.IDToken, err = room.sign(IDTokenTyp, s.idClaims(m))
 	}
 	return err
 }

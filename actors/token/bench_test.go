@@ -48,7 +48,7 @@ func BenchmarkSign(b *testing.B) {
 		b.Run(alg, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := f.Sign(alg, token.IDTokenType, claims); err != nil {
+				if _, err := f.Sign(alg, token.IDTokenTyp, claims); err != nil {
 					b.Fatal(err)
 				}
 			}

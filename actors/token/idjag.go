@@ -104,14 +104,11 @@ func (s *Service) checkIDJAG(
 	case err != nil:
 		return fmt.Errorf("read the keys of a provider: %w", err)
 	}
-	signed := false
-	if key := said.Key(keys); key != nil {
-		if signed, err = s.prover.check(ctx, &said.Assertion, key, by); err != nil {
-			return err
-		}
-	}
-	if !signed {
-		s.prover.failed.Take(by, now)
+	signed, err := s.prover.check(ctx, &said.Assertion, said.Key(keys), by, now)
+	switch {
+	case err != nil:
+		return err
+	case !signed:
 		return oauth.ErrIDJAGSignature
 	}
 	if wait := s.prover.proofs.Take(c.ID, now); wait > 0 {

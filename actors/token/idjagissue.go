@@ -98,7 +98,7 @@ func (s *Service) hintedPerson(
 	ctx context.Context, c *oauth.Client, jwt string, now time.Time,
 ) (p signedIn, err error) {
 	var said IDToken
-	if _, err := s.Verify(jwt, IDTokenType, &said); err != nil || said.Issuer != s.config.Issuer ||
+	if _, err := s.Verify(jwt, IDTokenTyp, &said); err != nil || said.Issuer != s.config.Issuer ||
 		said.Audience != c.WireID() || said.Expires <= now.Unix() {
 		return p, oauth.ErrNotFound
 	}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// IDTokenType is the type of id_tokens, as Verify takes it.
-const IDTokenType = "JWT"
+// IDTokenTyp is the type of id_tokens, as Verify takes it.
+const IDTokenTyp = "JWT"
 
 // IDToken are the claims of an id_token about the sign-in (OpenID Connect Core section 2).
 type IDToken struct {

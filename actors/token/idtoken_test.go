@@ -62,7 +62,7 @@ func (f *fixture) codeFor(t testing.TB, scopes oauth.Scopes) string {
 func (f *fixture) idToken(t testing.TB, r *oauth.TokenResponse) map[string]any {
 	t.Helper()
 	var claims map[string]any
-	if _, err := f.Verify(r.IDToken, token.IDTokenType, &claims); err != nil {
+	if _, err := f.Verify(r.IDToken, token.IDTokenTyp, &claims); err != nil {
 		t.Fatalf("%q: %v", r.IDToken, err)
 	}
 	hash := sha256.Sum256([]byte(r.AccessToken))

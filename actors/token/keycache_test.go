@@ -50,7 +50,7 @@ func issue(t *testing.T, f *fixture) issued {
 	now := time.Now()
 	claims := token.IDToken{Issuer: "https://id.example", Subject: "7", Audience: "shop",
 		Issued: now.Unix(), Expires: now.Add(time.Hour).Unix()}
-	jwt, err := f.Sign("ES256", token.IDTokenType, claims)
+	jwt, err := f.Sign("ES256", token.IDTokenTyp, claims)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func checkIssued(t *testing.T, f *fixture, caches []*oidc.IDTokenVerifier, all [
 		})
 	}
 	good, live := youngerThan(hints), youngerThan(time.Hour)
-	if _, err := f.Verify(good[0].jwt, token.IDTokenType, &said{}); err != nil {
+	if _, err := f.Verify(good[0].jwt, token.IDTokenTyp, &said{}); err != nil {
 		t.Fatalf("after %v: an id_token is no hint: %v", time.Since(good[0].at), err)
 	}
 	for _, id := range []issued{live[0], live[len(live)-1]} {

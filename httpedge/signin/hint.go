@@ -16,7 +16,7 @@ type idTokenHint struct {
 // openHint returns what an id_token of this service says. It returns false for anything else.
 func (s *service) openHint(text string) (*idTokenHint, bool) {
 	var claims token.IDToken
-	_, err := s.tokens.Verify(text, token.IDTokenType, &claims)
+	_, err := s.tokens.Verify(text, token.IDTokenTyp, &claims)
 	if err != nil || claims.Issuer != s.issuer {
 		return nil, false
 	}

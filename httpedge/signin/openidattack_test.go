@@ -198,7 +198,7 @@ func TestLogoutWithExpiredHint(t *testing.T) {
 	b := st.NewBrowser(t)
 	var claims token.IDToken
 	hint := redeemed(t, st, c, b.Allow(askedOpenID(c), rosa).Code(t, st), "id_token")
-	verify(t, st, hint, token.IDTokenType, &claims)
+	verify(t, st, hint, token.IDTokenTyp, &claims)
 	expired := func(change func(*token.IDToken)) string {
 		t.Helper()
 		said := claims
@@ -206,7 +206,7 @@ func TestLogoutWithExpiredHint(t *testing.T) {
 		if change != nil {
 			change(&said)
 		}
-		jwt, err := st.Tokens.Sign("RS256", token.IDTokenType, said)
+		jwt, err := st.Tokens.Sign("RS256", token.IDTokenTyp, said)
 		if err != nil {
 			t.Fatal(err)
 		}
