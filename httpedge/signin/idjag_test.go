@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -305,30 +304,6 @@ func TestIDJAGIsOff(t *testing.T) {
 	about := st.Get(t, "/.well-known/oauth-authorization-server")
 	if strings.Contains(about.Body, "jwt-bearer") || strings.Contains(about.Body, "grant_profiles") {
 		t.Errorf("got %s, want no such grant", about.Body)
-	}
-}
-
-// TestIDJAGIsUsedOnce sends one to several nodes at a time, if there are any.
-func TestIDJAGIsUsedOnce(t *testing.T) {
-	f := newIDJAG(t)
-	f.send(f.sign(f.claims())) // keys are known
-	assertion := f.sign(f.claims())
-	responses := make([]stacktest.Response, 12)
-	var all sync.WaitGroup
-	for i := range responses {
-		all.Go(func() { responses[i] = f.send(assertion) })
-	}
-	all.Wait()
-	won := 0
-	for _, a := range responses {
-		if a.Status == 200 {
-			won++
-		} else {
-			a.FailsAs(t, 400, "invalid_grant")
-		}
-	}
-	if won != 1 {
-		t.Errorf("got %d tokens, want 1", won)
 	}
 }
 
