@@ -51,9 +51,9 @@ func (s *Service) TakesMetadata(clientID string) bool {
 }
 
 // MetadataClient returns the client that the document at a URL describes, with what operators have
-// decided of it. It need not be stored. A stored one that a person has
-// consented to holds for a month if its document cannot be fetched. changed says that no earlier consent counts. A request for the document is charged to the
-// user. The *oauth.Error is for a page.
+// decided of it. It need not be stored. A stored one that a person has consented to holds for a month
+// if its document cannot be fetched. changed says that no earlier consent counts. A request for the
+// document is charged to the user. The *oauth.Error is for a page.
 func (s *Service) MetadataClient(
 	ctx context.Context, address string, userID int64, now time.Time,
 ) (c *oauth.Client, changed bool, err error) {
