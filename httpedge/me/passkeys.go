@@ -168,12 +168,9 @@ type newPasskey struct {
 func (s *service) takePasskey(p *person, n newPasskey) {
 	form := p.bound(n.path)
 	made := func() pages.Passkey {
-		handle := people.NewHandle(p.User)
-		challenge, sealed := p.NewChallenge(form, handle...)
-		return pages.Passkey{Action: n.path, Challenge: sealed, Names: true, Name: p.Shown("name"),
-			Key: n.page.Factor, NeedsPassword: s.needs(p) == people.NeedsPassword,
-			Button: texts.Of(n.button), Options: string(s.people.NewPasskeyOptions(p.User,
-				s.ServiceName(), challenge, handle, n.page.Factor))}
+		return s.NewPasskey(p.Visit, p.User, form, pages.Passkey{Action: n.path, Names: true,
+			Name: p.Shown("name"), Key: n.page.Factor, Button: texts.Of(n.button),
+			NeedsPassword: s.needs(p) == people.NeedsPassword})
 	}
 	show := func(status int, problems ...pages.Problem) {
 		n.page.Account, n.page.Passkey, n.page.Problems = p.Account(), made(), problems

@@ -259,19 +259,11 @@ func (s *service) stepUp(use func(*visit.Visit, *visit.SessionFactor)) func(*vis
 			return
 		}
 		use(v, &visit.SessionFactor{Visitor: who, Client: v.ClientName(),
-			Path:    pathStepUp(v, who, pages.PathStepUp),
-			KeyPath: pathStepUp(v, who, pages.PathStepUpKey),
+			Path:    v.PathChosen(pages.PathStepUp, who.User.ID),
+			KeyPath: v.PathChosen(pages.PathStepUpKey, who.User.ID),
 			Form:    v.Bind("step up " + who.Token), KeyForm: v.Bind("step up key " + who.Token),
 			TooMany: "verify.too_many_wrong", Next: afterStepUp(v, who)})
 	}
-}
-
-// pathStepUp returns the path and query of a page of the step-up.
-func pathStepUp(v *visit.Visit, who visit.Visitor, path string) string {
-	if v.Pending == nil {
-		return v.Path(path)
-	}
-	return v.PathChosen(path, who.User.ID)
 }
 
 // afterStepUp returns the path and query that go on with the request.

@@ -137,9 +137,9 @@ func TestManyWrongFactors(t *testing.T) {
 	var p stacktest.Page
 	for range account.FactorsNoticed + 1 {
 		cookie := "gatehouse=" + jar["gatehouse"] + "; gatehouse-form=" + jar["gatehouse-form"]
-		_, fields := stolen.Once("GET", "/login/step-up", nil, "Cookie", cookie).Form(t)
+		action, fields := stolen.Once("GET", "/login/step-up", nil, "Cookie", cookie).Form(t)
 		fields.Set("code", "000000")
-		p = stolen.Once("POST", "/login/step-up", fields, "Cookie", cookie)
+		p = stolen.Once("POST", action, fields, "Cookie", cookie)
 	}
 	if p.Status != 303 || p.Location != "/login" {
 		t.Errorf("got %d to %q, want the page to sign in", p.Status, p.Location)

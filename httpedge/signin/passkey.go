@@ -13,8 +13,6 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-var textAddPasskey = texts.Of("passkey.add")
-
 // passkeyForm returns the form that asks for any passkey; zero = there are no passkeys.
 func (s *service) passkeyForm(v *visit.Visit) pages.Passkey {
 	if s.people.PasskeyDomain() == "" {
@@ -82,11 +80,8 @@ func (s *service) afterPassword(v *visit.Visit, user *account.User, next string)
 		return next
 	}
 	offer, err := s.people.OfferPasskey(v.Ctx, user, v.Now)
-	switch {
-	case err != nil || !offer: // a failure must not keep anybody from signing in
+	if err != nil || !offer { // a failure must not keep anybody from signing in
 		return next
-	case v.Pending == nil:
-		return v.Path(pages.PathPasskeyOffer)
 	}
 	return v.PathChosen(pages.PathPasskeyOffer, user.ID)
 }
@@ -115,15 +110,8 @@ func (s *service) offerPasskey(v *visit.Visit) {
 	v.By(who.User.ID)
 	form := v.Bind("passkey offer " + who.Token)
 	made := func() pages.Passkey {
-		handle := people.NewHandle(who.User)
-		challenge, sealed := v.NewChallenge(form, handle...)
-		path := v.Path(pages.PathPasskeyOffer)
-		if v.Pending != nil {
-			path = v.PathChosen(pages.PathPasskeyOffer, who.User.ID)
-		}
-		return pages.Passkey{Action: path, Challenge: sealed,
-			Options: string(s.people.NewPasskeyOptions(who.User, s.ServiceName(), challenge, handle,
-				false)), Button: textAddPasskey}
+		return s.NewPasskey(v, who.User, form, pages.Passkey{Button: texts.Of("passkey.add"),
+			Action: v.PathChosen(pages.PathPasskeyOffer, who.User.ID)})
 	}
 	show := func(status int, problems ...pages.Problem) {
 		s.Show(v, status, pages.PasskeyOffer{Account: who.Account(), Passkey: made(), Next: next,

@@ -88,6 +88,15 @@ func (s *Site) SecurityKey(v *Visit, u *account.User, b Binding, path string) pa
 		Options: string(s.people.SecurityKeyOptions(u, challenge))}
 }
 
+// NewPasskey returns p as a form that makes a passkey for u, or a security key.
+func (s *Site) NewPasskey(v *Visit, u *account.User, b Binding, p pages.Passkey) pages.Passkey {
+	handle := people.NewHandle(u)
+	challenge, sealed := v.NewChallenge(b, handle...)
+	p.Challenge = sealed
+	p.Options = string(s.people.NewPasskeyOptions(u, s.ServiceName(), challenge, handle, p.Key))
+	return p
+}
+
 // keyTexts are the texts of errors about a security key, where those about passkeys do not fit.
 var keyTexts = map[error]string{
 	people.ErrPasskeyWrong: "factor.key_wrong", people.ErrPasskeyUnknown: "factor.key_wrong",

@@ -225,8 +225,11 @@ func (v *Visit) Home() string {
 	return pages.PathMe
 }
 
-// PathChosen is Path with the user that continues. It needs a pending request.
+// PathChosen is Path with the user that continues the pending request, if there is one.
 func (v *Visit) PathChosen(page string, userID int64) string {
+	if v.Pending == nil {
+		return v.Path(page)
+	}
 	return v.Path(page) + v.sealed(ParamChoice, userID)
 }
 
