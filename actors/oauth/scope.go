@@ -23,9 +23,6 @@ const (
 	Groups                                 // "groups": the claim groups
 )
 
-// InterfaceScopes is the set of scopes of the interface document.
-const InterfaceScopes = UserScopes | ServerOperations
-
 // OpenIDScopes is the set of scopes of OpenID Connect, and Groups, which is used with them.
 const OpenIDScopes = OpenID | Profile | Email | Phone | Address | OfflineAccess | Groups
 

@@ -225,7 +225,7 @@ var credentialRows = map[string]credentialRow{
 	"authenticator added": {
 		has: byBoth, wants: audit.FactorsChanged,
 		do: func(f *codeFixture, u *account.User, p people.Proof) error {
-			secret, _ := f.NewAuthenticator(u)
+			secret := people.NewAuthenticatorSecret()
 			_, err := f.AddAuthenticator(f.ctx, u, p, secret, codeAt(f.t, secret, f.now), f.now)
 			return err
 		},

@@ -18,13 +18,11 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// NewAuthenticator returns the secret of a new authenticator app of u in base32, for typing, and the
-// URL that its QR code has.
-func (s *Service) NewAuthenticator(u *account.User) (secret, otpauth string) {
+// NewAuthenticatorSecret returns the secret of a new authenticator app in base32, for typing.
+func NewAuthenticatorSecret() string {
 	var bits [account.TOTPSecret]byte
 	rand.Read(bits[:]) // never fails
-	secret = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(bits[:])
-	return secret, s.AuthenticatorURL(u, secret)
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(bits[:])
 }
 
 // AuthenticatorURL returns the URL for authenticator apps of a secret of u.

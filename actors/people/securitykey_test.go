@@ -101,7 +101,7 @@ func TestSecondStepBySecurityKey(t *testing.T) {
 	}
 
 	// A second factor beside the key brings no other recovery codes, and both can be used.
-	secret, _ := f.NewAuthenticator(f.ann)
+	secret := people.NewAuthenticatorSecret()
 	p := people.Proof{Session: session, Password: password, Caller: browser}
 	codes, err := f.AddAuthenticator(f.ctx, f.reload(t), p, secret, codeAt(t, secret, f.now), f.now)
 	if err != nil || codes != nil {
@@ -214,7 +214,7 @@ func TestFirstFactorInUnknownBrowserNeedsCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, "after the password", f.add(t, key, true), people.ErrProofNeeded)
-	secret, _ := f.NewAuthenticator(f.ann)
+	secret := people.NewAuthenticatorSecret()
 	_, err := f.AddAuthenticator(f.ctx, f.ann, f.proof(t), secret, codeAt(t, secret, f.now), f.now)
 	wantError(t, "an app after the password", err, people.ErrProofNeeded)
 	code, err := f.BeginProof(f.ctx, f.ann, account.Email, testBrowser, f.now)

@@ -54,7 +54,7 @@ func (s *service) factors(p *person) {
 func (s *service) setUpApp(p *person) {
 	secret := p.Field("secret")
 	if !p.HTTP.IsPost() || len(secret) > visit.MaxSecretText {
-		secret, _ = s.people.NewAuthenticator(p.User)
+		secret = people.NewAuthenticatorSecret()
 	}
 	show := func(status int, problems ...pages.Problem) {
 		var key string
@@ -78,7 +78,7 @@ func (s *service) setUpApp(p *person) {
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
 	case !p.CheckForm(p.bound("app " + secret)):
-		secret, _ = s.people.NewAuthenticator(p.User)
+		secret = people.NewAuthenticatorSecret()
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case code == "" || len(code) > visit.MaxSecretText:
 		show(fasthttp.StatusUnprocessableEntity,
