@@ -78,8 +78,6 @@ func (s *service) removeAddress(p *person, f *addressChange,
 	case s.refuseProof(p, err, show):
 	case errors.Is(err, people.ErrLastWay):
 		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textLastWay})
-	case errors.Is(err, account.ErrNotFound):
-		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove an address", err)
 	default:

@@ -41,8 +41,6 @@ func (s *service) connections(p *person) {
 		err := s.people.ProveByPassword(p.Ctx, p.User, s.proof(p), p.Now)
 		switch {
 		case s.refuseProof(p, err, show):
-		case errors.Is(err, account.ErrNotFound):
-			visit.Redirect(p.HTTP, pages.PathLogin)
 		case err != nil:
 			s.WriteFailure(p.HTTP, "check a password", err)
 		default:

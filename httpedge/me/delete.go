@@ -1,11 +1,8 @@
 package me
 
 import (
-	"errors"
-
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors/account"
 	"gatehouse/actors/people"
 	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
@@ -39,10 +36,6 @@ func (s *service) deleteAccount(p *person) {
 func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
 	err := s.people.DeleteAccount(p.Ctx, p.User, s.proof(p), p.Now)
 	if s.refuseProof(p, err, show) {
-		return
-	}
-	if errors.Is(err, account.ErrNotFound) { // the session or the account has ended meanwhile
-		visit.Redirect(p.HTTP, pages.PathLogin)
 		return
 	}
 	if err != nil {

@@ -97,8 +97,6 @@ func (s *service) takeApp(p *person, secret, code string, show func(int, ...page
 	case s.refuseProof(p, err, show):
 	case errors.Is(err, people.ErrHasApp):
 		visit.Redirect(p.HTTP, pages.PathMeFactors)
-	case errors.Is(err, account.ErrNotFound):
-		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
 		s.WriteFailure(p.HTTP, "set up an authenticator app", err)
 	default:
@@ -140,8 +138,6 @@ func (s *service) newCodes(p *person) {
 		codes, err := s.people.ReplaceRecoveryCodes(p.Ctx, p.User, s.proof(p), p.Now)
 		switch {
 		case s.refuseProof(p, err, show):
-		case errors.Is(err, account.ErrNotFound):
-			visit.Redirect(p.HTTP, pages.PathLogin)
 		case err != nil:
 			s.WriteFailure(p.HTTP, "make recovery codes", err)
 		default:
@@ -172,8 +168,6 @@ func (s *service) removeAuthenticator(p *person) {
 		err := s.people.RemoveAuthenticator(p.Ctx, p.User, s.proof(p), p.Now)
 		switch {
 		case s.refuseProof(p, err, show):
-		case errors.Is(err, account.ErrNotFound):
-			visit.Redirect(p.HTTP, pages.PathLogin)
 		case err != nil:
 			s.WriteFailure(p.HTTP, "remove an authenticator app", err)
 		default:

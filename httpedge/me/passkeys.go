@@ -195,8 +195,6 @@ func (s *service) takePasskey(p *person, n newPasskey) {
 	case err == nil:
 		n.done()
 	case s.refuseProof(p, err, show):
-	case errors.Is(err, account.ErrNotFound):
-		visit.Redirect(p.HTTP, pages.PathLogin)
 	case status != 0:
 		for i := range problems {
 			if problems[i].Field == "name" {

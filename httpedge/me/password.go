@@ -46,8 +46,6 @@ func (s *service) takePassword(p *person, next string, show func(int, ...pages.P
 	case errors.As(err, &wrong):
 		show(fasthttp.StatusUnprocessableEntity,
 			pages.Problem{Field: "new_password", Text: visit.FieldText(wrong)})
-	case errors.Is(err, account.ErrNotFound):
-		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
 		s.WriteFailure(p.HTTP, "change a password", err)
 	default:

@@ -1,11 +1,8 @@
 package me
 
 import (
-	"errors"
-
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors/account"
 	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -47,8 +44,6 @@ func (s *service) takePhoneSignIn(p *person, show func(int, ...pages.Problem)) {
 	err := s.people.SetPhoneSignIn(p.Ctx, p.User, s.proof(p), allow, p.Now)
 	switch {
 	case s.refuseProof(p, err, show):
-	case errors.Is(err, account.ErrNotFound):
-		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
 		s.WriteFailure(p.HTTP, "choose how to sign in", err)
 	case allow:

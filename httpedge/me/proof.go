@@ -180,8 +180,6 @@ func (s *service) confirm(p *person, next string, f *visit.CodeFlow) {
 		err := s.people.ProveByPassword(p.Ctx, p.User, s.proof(p), p.Now)
 		switch {
 		case s.refuseProof(p, err, show):
-		case errors.Is(err, account.ErrNotFound):
-			visit.Redirect(p.HTTP, pages.PathLogin)
 		case err != nil:
 			s.WriteFailure(p.HTTP, "check a password", err)
 		default:
@@ -244,8 +242,8 @@ func (s *service) resendProof(p *person, _ string, f *visit.CodeFlow) {
 	s.ResendCode(f)(p.Visit)
 }
 
-// refuseProof responds when err says that the proof is not sufficient, and returns true. show shows
-// the form again.
+// refuseProof responds when err says that the proof is not sufficient, or that the session has ended,
+// and returns true. show shows the form again.
 func (s *service) refuseProof(p *person, err error,
 	show func(status int, problems ...pages.Problem)) (responded bool) {
 	status, problems := visit.Again(p.Visit, err, "current_password",
@@ -263,6 +261,8 @@ func (s *service) refuseProof(p *person, err error,
 		s.askProof(p)
 	case errors.Is(err, people.ErrFactorNeeded):
 		s.askFactor(p)
+	case errors.Is(err, account.ErrNotFound): // the session or the account has ended meanwhile
+		visit.Redirect(p.HTTP, pages.PathLogin)
 	default:
 		return false
 	}
