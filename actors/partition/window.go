@@ -40,12 +40,12 @@ type Window struct {
 	// Granted is the asker's allowance in the window with that name: all that the holder has ever
 	// granted it. Spent of them are used.
 	Granted, Spent int
-	Shut           bool  // asker only: the allowance is closed
 	Held           int   // asker only: what the holder has counted, with all that it had granted
 	Reset          int64 // asker only: the window's end as the holder has told it, Unix seconds
 
-	Tight  bool    // holder only: it grants nothing more
 	Grants []Grant // holder only
+	Tight  bool    // holder only: it grants nothing more
+	Shut   bool    // asker only: the allowance is closed
 }
 
 // Report is what an asker tells the holder of a window. Ages are used, since clocks differ.
