@@ -143,7 +143,7 @@ func wrongWith(err error) []wrong {
 // appForm returns the form with these fields. do says what it is for.
 func (o *operator) appForm(action, do string, fields map[string]string, problems pages.Problems,
 	token string) *pages.AppForm {
-	form := &pages.AppForm{Action: action, FormToken: token, Do: do, Button: texts.Of("me.save")}
+	form := &pages.AppForm{Action: action, FormToken: token, Do: do, Button: texts.Of("page.save")}
 	for _, f := range appTexts {
 		label, make := texts.Of("console.field_"+f.name), problems.Line
 		if f.lines {

@@ -68,6 +68,8 @@ func (p Accounts) Several() bool { return len(p.Accounts) > 1 }
 type Permission struct {
 	About   string     // key of the heading that it is below, "" = none
 	Text    texts.Text // after "will be able to"
+	Lead    texts.Text // Text without Parts; nil unless there are Parts
+	Parts   []string   // what Text lists, in the words of an operator; nil unless there are several
 	Granted bool       // it was allowed before
 }
 
@@ -144,7 +146,7 @@ func Uncovered(scopes oauth.Scopes, approved bool) oauth.Scopes {
 func ResourcePermissions(reaches []oauth.Reach, granted oauth.Targets) []Permission {
 	var all []Permission
 	for _, r := range reaches {
-		key, slots := "permission.resource", []any{"place", r.Place}
+		key, lead, slots := "permission.resource", "permission.resource", []any{"place", r.Place}
 		if r.Name != "" {
 			slots[1] = texts.Of("permission.resource_named", "name", r.Name, "place", r.Place)
 		}
@@ -153,17 +155,24 @@ func ResourcePermissions(reaches []oauth.Reach, granted oauth.Targets) []Permiss
 			scopes = append(scopes, texts.Of("permission.quoted", "scope", raw))
 		}
 		said := strings.Join(r.Texts, "; ")
+		if scopes != nil {
+			lead = "permission.resource_raw"
+		}
 		switch {
 		case scopes != nil && said != "":
 			key = "permission.resource_both"
 		case scopes != nil:
-			key = "permission.resource_raw"
+			key = lead
 		case said != "":
 			key = "permission.resource_texts"
 		}
-		all = append(all, Permission{About: aboutServices,
-			Text:    texts.Of(key, append(slots, "scopes", texts.List(scopes), "texts", said)...),
-			Granted: granted.Contains(oauth.Targets{r.Target})})
+		slots = append(slots, "scopes", texts.List(scopes))
+		p := Permission{About: aboutServices, Text: texts.Of(key, append(slots, "texts", said)...),
+			Granted: granted.Contains(oauth.Targets{r.Target})}
+		if len(r.Texts) > 1 {
+			p.Lead, p.Parts = texts.Of(lead, slots...), r.Texts
+		}
+		all = append(all, p)
 	}
 	return all
 }

@@ -140,7 +140,7 @@ var (
 // consoleApp is an app on its screen, with problems in its form.
 func consoleApp(problems pages.Problems) pages.ConsoleApps {
 	const path = "/console/apps?id=shop"
-	form := &pages.AppForm{Action: path, FormToken: "token", Do: "change", Button: texts.Of("me.save"), Texts: []pages.AppField{
+	form := &pages.AppForm{Action: path, FormToken: "token", Do: "change", Button: texts.Of("page.save"), Texts: []pages.AppField{
 		problems.Line("name", texts.Of("console.field_name"), nil, "Atlas"),
 		problems.Lines("redirect_uris", texts.Of("console.field_redirect_uris"), texts.Of("console.hint_redirect_uris"), "https://atlas.example/callback\nhttps://atlas.example/again"),
 		problems.Line("scopes", texts.Of("console.field_scopes"), texts.Of("console.hint_scopes"), "openid email"),
@@ -288,7 +288,7 @@ var all = map[string]page{
 	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas:/callback", Scheme: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
-	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: append(pages.Permissions(oauth.GrantableScopes, oauth.OpenID|oauth.Email), pages.ResourcePermissions([]oauth.Reach{{Name: "Notes", Place: "notes.example", Texts: []string{"Read your notes"}}}, nil)...),
+	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: append(pages.Permissions(pages.Uncovered(oauth.GrantableScopes, false), oauth.OpenID|oauth.Groups), pages.ResourcePermissions([]oauth.Reach{{Name: "Notes", Place: "notes.example", Texts: []string{"Read your notes", "Write and delete notes", "Share notes with others"}}}, nil)...), Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_document": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "atlas.example",
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
@@ -431,7 +431,7 @@ var all = map[string]page{
 	"console_apps_hostile":   pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: hostile, Problems: wrong}, Query: hostile, Apps: []pages.ConsoleRow{{Path: "/console/apps?id=x", Name: hostile, ID: hostile}}},
 	"console_app_hostile": pages.ConsoleApps{Console: pages.Console{At: "apps", FormToken: hostile}, Secret: hostile, App: &pages.ConsoleApp{Path: "/console/apps?id=x", Name: hostile, ID: hostile, ReadOnly: texts.Literal(hostile),
 		Facts: []pages.Fact{{Label: texts.Of("console.client_id"), Values: []string{hostile, hostile}}}, Actions: []pages.Action{{Do: hostile, Of: hostile, Text: texts.Literal(hostile), Label: texts.Literal(hostile)}},
-		Form: &pages.AppForm{Action: "/console/apps?id=x", FormToken: hostile, Do: "change", Button: texts.Of("me.save"), Texts: []pages.AppField{pages.Problems(nil).Line("name", texts.Of("console.field_name"), nil, hostile), pages.Problems(nil).Lines("jwks", texts.Of("console.field_jwks"), nil, hostile)}}}},
+		Form: &pages.AppForm{Action: "/console/apps?id=x", FormToken: hostile, Do: "change", Button: texts.Of("page.save"), Texts: []pages.AppField{pages.Problems(nil).Line("name", texts.Of("console.field_name"), nil, hostile), pages.Problems(nil).Lines("jwks", texts.Of("console.field_jwks"), nil, hostile)}}}},
 	"console_person_hostile": pages.ConsolePeople{Console: pages.Console{At: "people", FormToken: hostile}, Query: hostile, Person: &pages.ConsolePerson{Path: "/console/people?id=7", Name: hostile, Groups: []pages.ConsoleGroup{{Name: hostile, Issuer: hostile}}, Group: hostile, AllGroups: []string{hostile},
 		Sessions: []pages.Session{{ID: hostile, Device: texts.Literal(hostile), Since: texts.Literal(hostile), Seen: texts.Literal(hostile)}}}},
 	"console_activity_hostile": pages.ConsoleActivity{Console: pages.Console{At: "activity", FormToken: hostile, Problems: wrong}, Actions: []string{hostile}, Filter: pages.ActivityFilter{Action: hostile, Since: hostile, User: hostile, Client: hostile},
