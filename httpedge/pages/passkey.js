@@ -32,7 +32,7 @@ const ask = async more => {
 		transports: r.getTransports ? r.getTransports() : undefined,
 		authenticatorData: text(r.authenticatorData), signature: text(r.signature), userHandle: text(r.userHandle)}});
 	if (fields.trust) fields.trust.value = document.getElementById("trust").checked;
-	form.submit();
+	form.requestSubmit();
 };
 const autofill = async () => {
 	if (waiting) waiting.abort();
@@ -43,7 +43,7 @@ const autofill = async () => {
 		await ask({mediation: "conditional", signal: waiting.signal});
 	} catch {}
 };
-form.querySelector("button").onclick = async event => {
+form.querySelector("button:not([type])").onclick = async event => {
 	event.preventDefault();
 	if (waiting) waiting.abort();
 	if (!form.reportValidity()) return;

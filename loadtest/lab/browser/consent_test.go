@@ -1,8 +1,10 @@
 package browser_test
 
 import (
+	"strings"
 	"testing"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 )
 
@@ -27,6 +29,27 @@ func (p *person) allow(a *app) {
 	p.sees("/consent", "Allow "+a.Name, "Ada")
 	p.press("Allow")
 	p.back(a)
+}
+
+// TestDenyUnverifiedApp has an app that nobody has checked ask for all that there is, and denies it.
+func TestDenyUnverifiedApp(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		thief := p.newApp(t, "Google Account Security", &oauth.ClientOptions{SelfRegistered: true})
+		p.NewUser(t, "Ada", "ada@example.com")
+		p.visit(thief.authorizeURL("view-user detail-user"))
+		p.sees("/login", "Sign in", "to continue to http://127.0.0.1:")
+		p.lacks("Google")
+		p.signIn("ada@example.com", stacktest.Password)
+		p.sees("/consent", "A program on this computer wants to use your account",
+			"It calls itself “Google Account Security”.", "Go on only if you have just started it yourself.",
+			"see all of your profile", "Not yet:")
+		p.press("Deny")
+		p.sees("/consent", "You did not allow it", "Google Account Security")
+		p.follow("Go back to " + strings.TrimSuffix(thief.url, "/back"))
+		if q := p.back(thief); q.Get("error") != "access_denied" || q.Has("code") {
+			t.Errorf("got %v, want access_denied", q)
+		}
+	})
 }
 
 // TestErrorPages has requests that must not redirect to the client.

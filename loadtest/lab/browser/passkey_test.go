@@ -21,7 +21,7 @@ func newPasskeyService(t *testing.T) *service {
 	t.Helper()
 	mailbox := stacktest.NewMailbox()
 	s := &service{stacktest.NewIdentity(t, mailbox.Deliver, stacktest.Localhost), mailbox, nil}
-	s.app = s.newApp(t, "Atlas")
+	s.app = s.newApp(t, "Atlas", nil)
 	s.NewUser(t, "Ada", adaMail)
 	return s
 }
@@ -358,7 +358,7 @@ func TestPasskeyOfOtherHost(t *testing.T) {
 }
 
 // sendTwice has scripts send forms two times, and say what came.
-const sendTwice = `HTMLFormElement.prototype.submit = async function() {
+const sendTwice = `HTMLFormElement.prototype.requestSubmit = async function() {
 	const send = () => fetch(this.action, {method: "POST", body: new URLSearchParams(new FormData(this))}).then(r => r.status + " " + r.url);
 	const all = [await send(), await send()];
 	document.body.append("sent: " + all.join(", then "));

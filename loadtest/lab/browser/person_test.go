@@ -24,8 +24,9 @@ type person struct {
 	*service
 	t       *testing.T
 	tab     context.Context
-	scripts bool  // the browser runs scripts; then axe-core examines each page
-	status  int64 // of the current page
+	scripts bool   // the browser runs scripts; then axe-core examines each page
+	reads   string // the language that each page must have; "" = any
+	status  int64  // of the current page
 	path    string
 	query   url.Values
 }
@@ -89,8 +90,17 @@ func (p *person) arrive(response *network.Response) {
 		p.t.Fatal(err)
 	}
 	p.status, p.path, p.query = response.Status, u.Path, u.Query()
-	if p.scripts && strings.HasPrefix(response.URL, p.URL+"/") {
+	if !strings.HasPrefix(response.URL, p.URL+"/") {
+		return
+	}
+	if p.scripts {
 		p.examine()
+	}
+	if p.reads == "" {
+		return
+	}
+	if got := evaluate[string](p, `document.documentElement.lang`); got != p.reads {
+		p.t.Errorf("%d at %s: got a page in %s, want %s", p.status, p.path, got, p.reads)
 	}
 }
 
@@ -125,6 +135,24 @@ func (p *person) follow(link string) {
 	p.t.Helper()
 	p.leave("follow "+link,
 		click(fmt.Sprintf(`//a[normalize-space(.)="%s"][not(starts-with(@href, "#"))]`, link)))
+}
+
+// choose chooses the language with that tag, whose name is also given, at the foot of the page.
+func (p *person) choose(tag, name string) {
+	p.t.Helper()
+	p.do("open the languages", click(`//footer//summary`))
+	p.reads = tag
+	p.press(name)
+}
+
+// sends fills fields, by name and text in turn, and presses the first button that sends a form,
+// whatever its language.
+func (p *person) sends(fields ...string) {
+	p.t.Helper()
+	for i := 0; i < len(fields); i += 2 {
+		p.fill(fields[i], fields[i+1])
+	}
+	p.leave("send the form", click(`//main//form[not(@hidden)]//button[not(@type="button")]`))
 }
 
 // tick ticks the checkbox with this name.

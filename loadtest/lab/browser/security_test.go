@@ -35,6 +35,18 @@ func TestChangePassword(t *testing.T) {
 		left.fill("password", newPassword)
 		left.press("Sign in")
 		left.sees("/me", "Your account")
+
+		// Its notice leads somebody who did not change it back in. To look at it does nothing.
+		link := p.Notice(t, "ada@example.com", account.PasswordChanged).Link
+		q := p.person(t, p.scripts)
+		q.visit(link)
+		q.sees("/link", "Secure your account")
+		left.visit("/me")
+		left.sees("/me", "Your account")
+		q.press("Sign out everywhere")
+		q.sees("/reset/verify", "Check your email", "ada@example.com", "New password")
+		left.visit("/me")
+		left.sees("/login", "Sign in")
 	})
 }
 

@@ -21,11 +21,11 @@ type service struct {
 	app *app
 }
 
-func newService(t *testing.T) *service {
+func newService(t *testing.T, options ...stacktest.Option) *service {
 	t.Helper()
 	mailbox := stacktest.NewMailbox()
-	s := &service{stacktest.NewIdentity(t, mailbox.Deliver), mailbox, nil}
-	s.app = s.newApp(t, "Atlas")
+	s := &service{stacktest.NewIdentity(t, append(options, mailbox.Deliver)...), mailbox, nil}
+	s.app = s.newApp(t, "Atlas", nil)
 	return s
 }
 
@@ -36,8 +36,8 @@ type app struct {
 	url     string // of the page
 }
 
-// newApp registers an app with this name.
-func (s *service) newApp(t *testing.T, name string) *app {
+// newApp registers an app with this name, and with options unless they are nil.
+func (s *service) newApp(t *testing.T, name string, options *oauth.ClientOptions) *app {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -45,7 +45,12 @@ func (s *service) newApp(t *testing.T, name string) *app {
 	}))
 	t.Cleanup(server.Close)
 	a := &app{service: s, url: server.URL + "/back"}
-	a.Client = s.NewClient(t, func(c *oauth.Client) { c.Name, c.RedirectURIs = name, []string{a.url} })
+	a.Client = s.NewClient(t, func(c *oauth.Client) {
+		c.Name, c.RedirectURIs = name, []string{a.url}
+		if options != nil {
+			c.Options = *options
+		}
+	})
 	return a
 }
 
