@@ -288,7 +288,7 @@ var all = map[string]page{
 	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas:/callback", Scheme: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
-	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: append(pages.Permissions(pages.Uncovered(oauth.GrantableScopes, false), oauth.OpenID|oauth.Groups), pages.ResourcePermissions([]oauth.Reach{{Name: "Notes", Place: "notes.example", Texts: []string{"Read your notes", "Write and delete notes", "Share notes with others"}}}, nil)...), Unapproved: true,
+	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: append(pages.Permissions(pages.Uncovered(oauth.GrantableScopes, false), oauth.OpenID|oauth.Groups), pages.ResourcePermissions([]oauth.Reach{{Name: "Notes", Place: "notes.example", Texts: []string{"Read your notes", "Write and delete notes", "Share notes with others"}}, {Place: "mail.example", Raw: []string{"list"}, Texts: []string{"Read your mail", "Send mail"}}}, nil)...), Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_document": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "atlas.example",
 		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
