@@ -54,8 +54,8 @@ func (w *Window) MustClose(limit int, clock time.Duration) bool {
 }
 
 // Grant gives an asker an allowance after the holder has counted its request, and returns all that
-// it has got in this window: a node with the free part of the limit, divided by twice the number of
-// nodes, in hand asks rarely, and leaves enough to all others. A window without a name gets one.
+// it has got in this window. A node has its share of what is left in hand: then it asks rarely, and
+// leaves enough to all others. A window without a name gets one.
 func (w *Window) Grant(r Report, node string, limit, nodes int, clock time.Duration) int {
 	if w.Name == (WindowName{}) {
 		w.Name = WindowName{Epoch: w.Epoch, At: clock}
@@ -64,7 +64,7 @@ func (w *Window) Grant(r Report, node string, limit, nodes int, clock time.Durat
 	if g != nil && r.Name == w.Name {
 		g.Spent = max(g.Spent, min(r.Spent, g.Granted))
 	}
-	size := (limit - w.Used) / (2 * max(1, nodes))
+	size := w.share(limit, nodes)
 	if w.Tight || w.Rebuilt > 0 || size <= 0 {
 		size = 0
 	} else if g == nil {
@@ -79,6 +79,9 @@ func (w *Window) Grant(r Report, node string, limit, nodes int, clock time.Durat
 	w.Used += more
 	return g.Granted
 }
+
+// share returns a node's part of the requests that are left.
+func (w *Window) share(limit, nodes int) int { return (limit - w.Used) / max(1, nodes) }
 
 func (w *Window) grantOf(node string) *Grant {
 	for i := range w.Grants {
@@ -102,11 +105,12 @@ func (w *Window) TakeBack(node string, name WindowName, spent int) int {
 	return g.Spent
 }
 
-// Reply returns what the holder tells an asker whose allowance is granted.
-func (w *Window) Reply(granted int, clock time.Duration) Reply {
+// Reply returns what the holder tells an asker whose allowance is granted. The holder may count its
+// own share until it is asked again: after a crash that counts as used.
+func (w *Window) Reply(granted, limit, nodes int, clock time.Duration) Reply {
 	return Reply{
 		Used: w.Used - w.Rest(), Age: clock - w.Opened, Epoch: w.Epoch,
-		Name: w.Name, Held: w.Used, Granted: granted,
+		Name: w.Name, Held: w.Used + w.share(limit, nodes), Granted: granted,
 	}
 }
 

@@ -181,7 +181,7 @@ func (n *node) count(k int, r partition.Report, asker *node, request bool) (
 		}
 	}
 	n.world.named(k, w.Name)
-	reply = w.Reply(granted, clock)
+	reply = w.Reply(granted, limit, n.view.Up, clock)
 	reply.Reset = 1 // some time
 	if n.world.planted.grantedIsUsed {
 		reply.Used = w.Used

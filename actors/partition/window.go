@@ -40,7 +40,7 @@ type Window struct {
 	// Granted is the asker's allowance in the window with that name: all that the holder has ever
 	// granted it. Spent of them are used.
 	Granted, Spent int
-	Held           int   // asker only: what the holder has counted, with all that it had granted
+	Held           int   // asker only: Reply.Held
 	Reset          int64 // asker only: the window's end as the holder has told it, Unix seconds
 
 	Grants []Grant // holder only
@@ -67,7 +67,7 @@ type Reply struct {
 	Reset int64 // the window's end, Unix seconds
 
 	Name    WindowName // zero = the holder grants nothing
-	Held    int        // requests in the window, with all that is granted
+	Held    int        // requests in the window, with all that others and the holder may use unasked
 	Granted int        // all that the asker has got in this window
 }
 
@@ -172,8 +172,8 @@ func (w *Window) Learn(r Reply, sent Report, clock time.Duration) {
 // Allow reports whether the asker allows a request without the holder: a node may give away its
 // part of what was left of the limit when it last knew. It counts the request.
 func (w *Window) Allow(limit, nodes int, clock time.Duration) bool {
-	if w.Over(clock) {
-		*w = Window{Opened: clock}
+	if w.Over(clock) { // the allowance is over, but what is known of it is not
+		*w = Window{Opened: clock, Name: w.Name, Granted: w.Spent, Spent: w.Spent, Shut: w.Shut}
 	}
 	if w.Extra >= (limit-max(w.Used, w.Held))/max(1, nodes) {
 		return false

@@ -132,7 +132,7 @@ func (a *tokenActor) countAsHolder(
 		granted = w.Grant(r.report, r.from, limit, view.Up, now.Clock)
 		a.service.metrics.granted.Add(float64(w.Used - used))
 	}
-	r.reply = w.Reply(granted, now.Clock)
+	r.reply = w.Reply(granted, limit, view.Up, now.Clock)
 	if r.epoch = w.Epoch; decision.Allowed {
 		decision.Remaining = limit - r.reply.Used
 	}

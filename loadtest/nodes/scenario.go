@@ -104,9 +104,8 @@ func (l *Lab) exactly(ctx context.Context, n int, do events) (string, error) {
 }
 
 // crashBound is what 99 of 100 tokens get at most in the window of a crash: nobody knows what the
-// holder has admitted since it was last asked. Of three nodes an asker has at most a sixth of the
-// limit to spend until it asks again.
-const crashBound = Limit + Limit/6
+// holder has admitted since it was last asked.
+const crashBound = Limit + Limit/10
 
 // bounded checks the bounds of a failure: no token above twice its limit, and 99 of 100 at most
 // that much. The requests are as many as would show double limits.
