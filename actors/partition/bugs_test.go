@@ -48,6 +48,7 @@ func TestSimulationFindsBugs(t *testing.T) {
 		{"leaver spends what it has given back", calm, 20000},
 		{"grants not counted as used", calm, 3000},
 		{"close of a window that is not known yet", faulty, 20000},
+		{"closed allowance forgotten without asks", faulty, 20000},
 	}
 	for _, test := range tests {
 		t.Run(test.bug, func(t *testing.T) {

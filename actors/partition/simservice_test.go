@@ -380,6 +380,9 @@ func (n *node) spend(w *partition.Window) bool {
 
 // allow decides without the holder.
 func (n *node) allow(k int) {
+	if w := &n.windows[k]; n.world.planted.forgetsClosed && w.Over(n.clock()) {
+		*w = partition.Window{}
+	}
 	ok := n.windows[k].Allow(n.world.limit, n.view.Up, n.clock())
 	n.decided(k, partition.WindowName{}, ok, true)
 }

@@ -67,7 +67,7 @@ type simBugs struct {
 	// About allowances.
 	givenBackTwice, spendsLateGrant, grantedIsUsed, keepsOwnRest, unknownIsZero, leavesUnasked,
 	learnsOlderWindow, spendsLate, noGrants, forgetsSpent, refusesWhileClosing,
-	spendsAfterGivingBack, grantsBeyond, closesAnyName bool
+	spendsAfterGivingBack, grantsBeyond, closesAnyName, forgetsClosed bool
 }
 
 // plantedAllowances are the bugs about allowances.
@@ -86,6 +86,7 @@ var plantedAllowances = map[string]func(*simBugs){
 	"leaver spends what it has given back":     func(b *simBugs) { b.spendsAfterGivingBack = true },
 	"grants not counted as used":               func(b *simBugs) { b.grantsBeyond = true },
 	"close of a window that is not known yet":  func(b *simBugs) { b.closesAnyName = true },
+	"closed allowance forgotten without asks":  func(b *simBugs) { b.forgetsClosed = true },
 }
 
 // violation ends a schedule.
