@@ -88,6 +88,9 @@ func (d *database) deleteNode(id string) {
 
 func (d *database) JoinCluster(_ context.Context, n partition.Node, former string) error {
 	d.remember()
+	if former != "" && d.world.dbLosses {
+		d.world.upset("%s has lost its lease, since its operations are lost", former)
+	}
 	d.deleteNode(former)
 	n.Beat = 1
 	d.nodes = append(slices.Clip(d.nodes), n)

@@ -3,6 +3,7 @@ package signin_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -104,7 +105,8 @@ func TestPersonalDataIsNotLogged(t *testing.T) {
 		}
 	}
 	secrets["wrong code"] = "wrongmarked"
-	logged := st.Log.String()
+	byChance := regexp.MustCompile(`"(time|request_id)":"[^"]*"`) // may have the digits of a code
+	logged := byChance.ReplaceAllString(st.Log.String(), "")
 	counted := gathered(t, st)
 	if !strings.Contains(logged, "/register/verify") ||
 		!strings.Contains(counted, "gatehouse_code_entries_total") {
@@ -122,7 +124,8 @@ func TestPersonalDataIsNotLogged(t *testing.T) {
 	}
 }
 
-// gathered returns the names, labels and values of all metrics.
+// gathered returns the names and labels of all metrics. A value may have the digits of a code by
+// chance.
 func gathered(t *testing.T, st stacktest.Reachable) string {
 	t.Helper()
 	families, err := st.Metrics.Gather()
@@ -132,7 +135,11 @@ func gathered(t *testing.T, st stacktest.Reachable) string {
 	var all strings.Builder
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			all.WriteString(f.GetName() + " " + m.String() + "\n")
+			all.WriteString(f.GetName())
+			for _, l := range m.GetLabel() {
+				all.WriteString(" " + l.GetName() + "=" + l.GetValue())
+			}
+			all.WriteString("\n")
 		}
 	}
 	return all.String()
