@@ -17,15 +17,14 @@ import (
 func (s *service) shownConnections(p *person, all []people.Connection) ([]pages.Connection, error) {
 	var shown []pages.Connection
 	for _, c := range all {
-		permissions := permissionTexts(c.Scopes)
+		permissions := pages.Permissions(c.Scopes, 0)
 		if len(c.Targets) > 0 {
 			resources, err := s.tokens.Resources(p.Ctx)
 			if err != nil {
 				return nil, err
 			}
-			for _, at := range pages.ResourcePermissions(resources.Reaches(c.Targets), nil) {
-				permissions = append(permissions, at.Text)
-			}
+			permissions = append(permissions,
+				pages.ResourcePermissions(resources.Reaches(c.Targets), nil)...)
 		}
 		host := ""
 		if c.Client.IsUnverified() && len(c.Client.RedirectURIs) > 0 { // its name proves nothing, and its document may change it

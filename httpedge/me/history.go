@@ -283,3 +283,13 @@ func members(e *audit.Event) texts.Text {
 	}
 	return texts.List(words)
 }
+
+// permissionTexts returns what scopes let a client do. Each text follows "can" or "will be able
+// to".
+func permissionTexts(scopes oauth.Scopes) []texts.Text {
+	var all []texts.Text
+	for _, p := range pages.Permissions(scopes, 0) {
+		all = append(all, p.Text)
+	}
+	return all
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
-	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -154,14 +153,4 @@ func (s *service) respondToProfile(p *person, err error) {
 	default:
 		visit.Redirect(p.HTTP, p.WithNotice(pages.PathMeProfile, noticeSaved))
 	}
-}
-
-// permissionTexts returns what scopes let a client do. Each text follows "can" or "will be able
-// to".
-func permissionTexts(scopes oauth.Scopes) []texts.Text {
-	var all []texts.Text
-	for _, p := range pages.Permissions(scopes, 0) {
-		all = append(all, p.Text)
-	}
-	return all
 }

@@ -93,8 +93,8 @@ var (
 	profile = pages.Profile{Name: "Rosa Liebermann", Username: "rosa", Gender: "female", Bio: "I mend clocks.\nAnd boats.", PlaceOfBirth: "Lübeck",
 		DateOfBirth: "1990-12-31", Address: "Hafenstraße 12\n23568 Lübeck", ProfilePicture: "https://example.com/rosa.png"}
 	rosaApps = []pages.Connection{
-		{ClientID: "a", Name: "Atlas", URI: "https://atlas.example/about", Permissions: []texts.Text{basic.Text}, Granted: may3, LastUsed: recently},
-		{ClientID: "b", Name: "Bureau of Weights and Measures", Host: "weights.example", Permissions: []texts.Text{basic.Text, full.Text}, Granted: december12},
+		{ClientID: "a", Name: "Atlas", URI: "https://atlas.example/about", Permissions: []pages.Permission{basic}, Granted: may3, LastUsed: recently},
+		{ClientID: "b", Name: "Bureau of Weights and Measures", Host: "weights.example", Permissions: append([]pages.Permission{basic, full}, pages.ResourcePermissions([]oauth.Reach{{Name: "Notes", Place: "notes.example", Texts: []string{"read your notes", "share them"}}}, nil)...), Granted: december12},
 	}
 	rosaSessions = []pages.Session{
 		{ID: "1", Device: texts.Device("Firefox on Linux"), Since: texts.Moment(noon), At: "2026-05-03T12:04:00Z", Near: "London, United Kingdom", Seen: recently, Current: true},
@@ -119,7 +119,7 @@ func apps(n int) []pages.Connection {
 	var all []pages.Connection
 	for i := range n {
 		all = append(all, pages.Connection{ClientID: fmt.Sprintf("6ba7b810-9dad-11d1-80b4-00c04fd430%02x", i), Name: fmt.Sprintf("Atlas %d", i+1),
-			URI: "https://atlas.example/about", Permissions: []texts.Text{basic.Text}, Granted: may3, LastUsed: recently})
+			URI: "https://atlas.example/about", Permissions: []pages.Permission{basic}, Granted: may3, LastUsed: recently})
 	}
 	return all
 }
@@ -378,7 +378,7 @@ var all = map[string]page{
 	"me_apps_again": pages.MeApps{Account: rosa, FormToken: "token", Connections: apps(4), From: 36, Step: 12,
 		Problems: []pages.Problem{{Text: texts.Of("apps.unknown")}}},
 	"me_apps_hostile": pages.MeApps{Account: rogue, FormToken: hostile, Notice: texts.Literal(hostile), Problems: wrong, More: 1, Step: 12,
-		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []texts.Text{texts.Literal(hostile)}, Granted: texts.Literal(hostile), LastUsed: texts.Literal(hostile)}}},
+		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []pages.Permission{{Text: texts.Literal(hostile)}}, Granted: texts.Literal(hostile), LastUsed: texts.Literal(hostile)}}},
 
 	"me_sessions": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaSessions, From: 12, More: 3, Step: 12,
 		Notice: texts.Of("sessions.ended")},
@@ -473,7 +473,7 @@ var all = map[string]page{
 	"me_app":             pages.MeApp{Account: rosa, KeyPage: "/me/factors/key", Secret: appSecret, URL: appURL, NeedsPassword: true, Action: "/me/factors/app", FormToken: "token"},
 	"me_app_again": pages.MeApp{Account: rosa, Secret: appSecret, URL: appURL, Required: true, Action: "/me/factors/app", FormToken: "token",
 		Problems: []pages.Problem{{Field: "code", Text: texts.Of("factor.app_wrong")}}},
-	"me_app_hostile": pages.MeApp{Account: rogue, Secret: hostile, URL: hostile, NeedsPassword: true, Action: "/me/factors/app", FormToken: hostile, Problems: wrong},
+	"me_app_hostile": pages.MeApp{Account: rogue, Secret: hostile, URL: "otpauth://totp/" + hostile, NeedsPassword: true, Action: "/me/factors/app", FormToken: hostile, Problems: wrong},
 	"me_recovery":    pages.MeRecovery{Account: rosa, NeedsPassword: true, Action: "/me/factors/codes", FormToken: "token"},
 	"me_recovery_shown": pages.MeRecovery{Account: rosa, Codes: []string{"abcd-efgh-ijkl-mnop", "2345-6722-3344-5566"}, New: true,
 		Then: "/oauth/authorize" + flowQuery},

@@ -86,7 +86,7 @@ type Connection struct {
 	Name        string
 	URI         string       // page about the client; "" = none. Shown if it is http or https
 	Host        string       // that stands behind a client that nobody has checked; "" = none. Shown without URI
-	Permissions []texts.Text // each after "can"
+	Permissions []Permission // each after "can"
 	Granted     texts.Text   // a day, such as "3 May 2026"
 	LastUsed    texts.Text   // such as "a day ago"; nil = never
 }

@@ -29,7 +29,7 @@ func (p MeFactors) Render(v *View) ([]byte, error) { return v.render(meFactors, 
 type MeApp struct {
 	Account       Account
 	Secret        string // base32
-	URL           string // of the QR code
+	URL           string // of the QR code and of the link, of scheme otpauth
 	NeedsPassword bool   // the page asks for the password
 	Required      bool   // the service or an app asks for it
 	KeyPage       string // path and query of the page that adds a security key; "" = not shown
@@ -50,6 +50,9 @@ func (p MeApp) Key() string {
 	}
 	return strings.Join(groups, " ")
 }
+
+// Link returns URL for a person whose app is on the device that shows the page.
+func (p MeApp) Link() template.URL { return template.URL(p.URL) }
 
 // qrQuiet is the margin of a QR code in modules (ISO/IEC 18004 section 6.3.8).
 const qrQuiet = 4

@@ -68,7 +68,8 @@ func leadsAway(n *html.Node, a html.Attribute) bool {
 		"mailto:help@atlas.example"}, a.Val) {
 		return false // the operator's own
 	}
-	if n.Data == "a" && attr(n, "rel") == "noreferrer" {
+	if n.Data == "a" && (attr(n, "rel") == "noreferrer" ||
+		strings.HasPrefix(a.Val, "otpauth://totp/")) { // which opens an app of the device
 		return false
 	}
 	return n.Data != "a" || attr(n, "target") != "_blank" ||
