@@ -41,6 +41,9 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 		}
 		return all
 	}
+	elsewhere, asElsewhere := minimal, registered(nil)
+	elsewhere.Scope = "notes:read"
+	delete(asElsewhere, "scope")
 	secret := pacttest.Pattern(secret, "^gtcs_[0-9A-Za-z]{40,}$")
 	full := oauthapp.Registration{Name: "Notes", URI: "https://app.example/about",
 		RedirectURIs: []string{redirectURI}, GrantTypes: []string{"authorization_code", "refresh_token"},
@@ -89,6 +92,8 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 			json: pacttest.OnlyKeys(looseOf(asFull))},
 		{name: "a registration, without members that it has not asked for", state: open, sent: minimal,
 			json: pacttest.OnlyKeys(looseOf(registered(nil)))},
+		{name: "a registration for scopes of resources only", state: open, sent: elsewhere,
+			json: pacttest.OnlyKeys(looseOf(asElsewhere))},
 		{name: "a registration with a private-use scheme", state: open, sent: cursor,
 			json: registered(object{"client_name": "cursor:", "application_type": "native",
 				"redirect_uris": cursor.RedirectURIs})},
