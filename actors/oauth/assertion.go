@@ -161,11 +161,15 @@ func (c *Client) ParseAssertion(
 ) (*Assertion, *Error) {
 	claims, ok := parseClaims(jwt)
 	signed, err := jose.ParseSignedCompact(jwt, assertionAlgs)
+	fault := errAssertion
+	if c.Options.IsFederated() {
+		fault = errFederated
+	}
 	if !ok || err != nil {
-		return nil, errAssertion("The client_assertion is malformed, or not signed by RS256 or ES256.")
+		return nil, fault("The client_assertion is malformed, or not signed by RS256 or ES256.")
 	}
 	if isForeign(signed.Signatures[0].Header) {
-		return nil, errAssertion("The typ of the client_assertion is that of another kind of JWT: use JWT, " +
+		return nil, fault("The typ of the client_assertion is that of another kind of JWT: use JWT, " +
 			assertionTyp + " or none.")
 	}
 	if c.Options.IsFederated() {

@@ -198,6 +198,12 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 			f.ask(t, row.client, idToken, otherService, row.form...).FailsAs(t, 400, row.code)
 		})
 	}
+	for name, value := range map[string]string{"resource": "x", "scope": `a"b`} {
+		a := f.ask(t, f.client, idToken, otherService, name, value)
+		if !strings.Contains(a.Body, "of the other service") {
+			t.Errorf("%s: got %s, want a hint about the other service", name, a.Body)
+		}
+	}
 	f.ask(t, f.client, idToken, otherService).Object(t)
 	f.ask(t, f.client, forge("JWT", "iss", f.URL), otherService).Object(t)
 	for name, change := range map[string]func(*oauth.Client){
