@@ -30,6 +30,8 @@ const (
 	ConnectionRemoved Action = "connection_removed"
 	// ConsentGiven and Authorized have the client as their target, the scopes as details, and as
 	// data the resources with their scopes. Authorized, a code that was issued, also has the session.
+	// For an ID-JAG that was accepted it has the issuer as provider, for one that was issued the
+	// audience.
 	ConsentGiven     Action = "consent_given"
 	Authorized       Action = "authorized"
 	ConsentWithdrawn Action = "consent_withdrawn"

@@ -161,11 +161,15 @@ func (c *Client) ParseAssertion(
 ) (*Assertion, *Error) {
 	claims, ok := parseClaims(jwt)
 	signed, err := jose.ParseSignedCompact(jwt, assertionAlgs)
+	fault := errAssertion
+	if c.Options.IsFederated() {
+		fault = errFederated
+	}
 	if !ok || err != nil {
-		return nil, errAssertion("The client_assertion is malformed, or not signed by RS256 or ES256.")
+		return nil, fault("The client_assertion is malformed, or not signed by RS256 or ES256.")
 	}
 	if isForeign(signed.Signatures[0].Header) {
-		return nil, errAssertion("The typ of the client_assertion is that of another kind of JWT: use JWT, " +
+		return nil, fault("The typ of the client_assertion is that of another kind of JWT: use JWT, " +
 			assertionTyp + " or none.")
 	}
 	if c.Options.IsFederated() {
@@ -216,15 +220,20 @@ func (a *Assertion) IsSignedBy(key *jose.JSONWebKey) bool {
 	return err == nil
 }
 
-// ErrNoKey returns the error for an assertion that is signed with no key of the client. refused says
-// why a key is not accepted; nil = all are.
+// ErrNoKey returns the error for an assertion that is signed with no key of the client, or of the
+// issuer. refused says why a key is not accepted; nil = all are.
 func (a *Assertion) ErrNoKey(refused error) *Error {
-	fault := errAssertion("The client has no key with the kid of the client_assertion.")
+	fault, owner := errAssertion(""), "client"
+	if a.IsReusable {
+		fault, owner = errFederated(""), "issuer"
+		fault.Hint = "Send a new JWT. If the client was registered with the issuer's keys, ask the operator to give the new ones."
+	}
+	fault.Description = "The " + owner + " has no key with the kid of the client_assertion."
 	if a.KeyID == "" {
-		fault = errAssertion("The client_assertion names no key: its header needs a kid.")
+		fault.Description = "The client_assertion names no key: its header needs a kid."
 	}
 	if refused != nil {
-		fault.Description += " A key of the client is not accepted: " + refused.Error() + "."
+		fault.Description += " A key of the " + owner + " is not accepted: " + refused.Error() + "."
 	}
 	return fault
 }

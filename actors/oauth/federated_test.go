@@ -86,6 +86,14 @@ func TestFederatedAssertions(t *testing.T) {
 				t.Errorf("%s, %s: got %v and error %v, want %v", platform, what, ok, fault, row.ok)
 			}
 		}
+		for what, jwt := range map[string]string{"malformed": "x",
+			"of another kind": typed(t, "at+jwt", jose.RS256, key, "rsa", good)} {
+			client := &oauth.Client{ID: "c", Options: oauth.ClientOptions{Federated: of}}
+			_, fault := client.ParseAssertion(jwt, []string{"https://id.example"}, now)
+			if fault == nil || !strings.Contains(fault.Hint, "the issuer has made") {
+				t.Errorf("%s, %s: got %v, want a hint for a JWT of the issuer", platform, what, fault)
+			}
+		}
 		own := &oauth.Client{ID: of.Subject, Options: oauth.ClientOptions{JWKS: "{}"}}
 		if _, fault := own.ParseAssertion(signed(t, jose.RS256, key, "rsa", good),
 			[]string{"https://id.example"}, now); fault == nil {

@@ -205,9 +205,11 @@ func (a *IDJAGAssertion) Grant(
 			targets[i].Scopes |= known.bit(targets[i].Resource, name)
 		}
 	}
+	none := scopes == 0 &&
+		!slices.ContainsFunc(targets, func(t Target) bool { return t.Scopes != 0 })
 	asked, _, ok := splitScopes(r.Scope)
 	switch {
-	case scopes == 0 && len(targets) == 0:
+	case none && (a.Scope != "" || len(targets) == 0):
 		return 0, nil, invalidScope("The assertion grants no scope that the client may have.",
 			"Ask the identity provider for other scopes, or the operator to add them to the client.")
 	case r.Scope == "":

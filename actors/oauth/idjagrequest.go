@@ -35,12 +35,12 @@ func (r *TokenRequest) checkIDJAG() *Error {
 	}
 	for _, uri := range r.Resources {
 		if CheckResourceURI(uri) != nil {
-			return errTarget
+			return errForeignResource
 		}
 	}
 	for _, name := range strings.Fields(r.Scope) {
 		if !isScopeName(name) {
-			return errUnknownScope
+			return errForeignScope
 		}
 	}
 	return nil
@@ -56,6 +56,10 @@ var (
 	errNoAudience = &Error{Code: InvalidTarget,
 		Description: "The client may not get ID-JAGs for this audience.",
 		Hint:        "Ask the operator to add it to the client."}
+	errForeignResource = &Error{Code: InvalidTarget, Description: "A resource is no URI that a service may have.",
+		Hint: "Send the URIs of resources of the other service: absolute, https or on loopback, without a fragment."}
+	errForeignScope = invalidScope("A scope has characters that none may have.",
+		"Send scopes of the other service, separated by single spaces.")
 )
 
 // Errors about the subject token of an ID-JAG. They must not be modified.

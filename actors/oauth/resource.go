@@ -601,7 +601,7 @@ func (r *Resources) ClaimsFor(t Targets) (names []string) {
 // Recorded returns resources with their scopes for the audit trail, or nil.
 func Recorded(reaches []Reach) (all []map[string]any) {
 	for _, r := range reaches {
-		all = append(all, map[string]any{"resource": r.URI, "scopes": r.Scopes})
+		all = append(all, map[string]any{"resource": r.URI, "scopes": append([]string{}, r.Scopes...)})
 	}
 	return all
 }

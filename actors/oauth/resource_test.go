@@ -258,3 +258,13 @@ func TestIntrospectionNamesAudience(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestRecordedResources has a list of scopes for each, also an empty one.
+func TestRecordedResources(t *testing.T) {
+	got := oauth.Recorded([]oauth.Reach{{URI: notes}, {URI: mail, Scopes: []string{"send"}}})
+	want := []map[string]any{{"resource": notes, "scopes": []string{}},
+		{"resource": mail, "scopes": []string{"send"}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -85,6 +85,13 @@ func (s *Service) ofCode(
 		Data: data}), nil
 }
 
+// ofIDJAG returns a context whose next write records that a client gets an ID-JAG for a person, for
+// the service with the issuer audience. Its scopes are those of that service: they are not recorded.
+func ofIDJAG(ctx context.Context, userID int64, clientID, audience string) context.Context {
+	return audit.With(ctx, audit.Event{Action: audit.Authorized, Subject: audit.OfUser(userID),
+		Target: clientID, Data: audit.Data{"audience": audience}})
+}
+
 // ofSecrets adds an event for each secret that is in some and not in others.
 func ofSecrets(ctx context.Context, action audit.Action, id string,
 	some, others []oauth.Secret) context.Context {

@@ -318,3 +318,26 @@ func TestStopWaitsForRequestsInFlight(t *testing.T) {
 		f.stopped = true
 	})
 }
+
+// TestIDJAGIsIssuedOnRecord gets no ID-JAG when the audit trail cannot have it.
+func TestIDJAGIsIssuedOnRecord(t *testing.T) {
+	f := newFixture(t, func(c *token.Config) { c.Issuer, c.IDJAG = testIssuer, true })
+	c, secret := f.register(t, oauth.Client{Name: "Agent", Scopes: oauth.OpenID,
+		RedirectURIs: []string{"https://agent.example/cb"},
+		Grants:       oauth.AuthorizationCodeGrant | oauth.TokenExchangeGrant,
+		Options: oauth.ClientOptions{FirstParty: true,
+			IDJAG: oauth.IDJAG{Audiences: []string{"https://tasks.example"}}}})
+	signedIn, err := f.Sign("ES256", token.IDTokenTyp, map[string]any{"iss": testIssuer,
+		"aud": c.WireID(), "sub": "7", "exp": time.Now().Add(time.Hour).Unix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &oauth.TokenRequest{Grant: oauth.TokenExchangeGrant,
+		Credentials: oauth.Credentials{ClientID: c.ID, Secret: secret},
+		TokenExchange: oauth.TokenExchange{SubjectToken: signedIn, SubjectTokenType: oauth.IDTokenType,
+			RequestedTokenType: oauth.IDJAGTokenType, Audiences: []string{"https://tasks.example"}}}
+	f.mustToken(t, r)
+	f.store.writeError = errors.New("disk full")
+	defer func() { f.store.writeError = nil }()
+	f.wantFault(t, "full disk", r, oauth.TemporarilyUnavailable)
+}

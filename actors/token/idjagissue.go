@@ -13,8 +13,8 @@ import (
 )
 
 // issueIDJAG serves a token request for an ID-JAG, as the identity provider of a company
-// (draft-ietf-oauth-identity-assertion-authz-grant section 4.3). Nothing is written: the ID-JAG is
-// valid for 5 minutes, and opens nothing here.
+// (draft-ietf-oauth-identity-assertion-authz-grant section 4.3). The audit trail has it before the
+// client does. Nothing else is written: the ID-JAG is valid for 5 minutes, and opens nothing here.
 func (s *Service) issueIDJAG(
 	ctx context.Context, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
@@ -39,15 +39,22 @@ func (s *Service) issueIDJAG(
 	if room == nil {
 		return nil, errUnavailable
 	}
-	defer room.release()
 	jwt, err := room.sign(oauth.IDJAGTyp, &oauth.IDJAGClaims{
 		Issuer: s.config.Issuer, Subject: strconv.FormatInt(person.id, 10), Audience: r.Audiences[0],
 		ClientID: idThere, ID: rand.Text(), Issued: now.Unix(),
 		Expires: now.Add(oauth.IDJAGLifetime).Unix(), Resource: r.Resources, Scope: r.Scope,
 		Email: person.claims().released(releasedTo(person.scopes, c)).Email,
 	})
+	room.release()
 	if err != nil {
 		return nil, err
+	}
+	op, w := &oauth.Record{}, newWrite(nil)
+	op.Context = ofIDJAG(ctx, person.id, c.ID, r.Audiences[0])
+	w.begin(op)
+	s.config.Tokens.Submit(op)
+	if err := w.wait(ctx, op); err != nil {
+		return nil, fmt.Errorf("record an ID-JAG: %w", err)
 	}
 	return &oauth.TokenResponse{AccessToken: jwt, ExpiresIn: oauth.IDJAGLifetime,
 		IssuedTokenType: oauth.IDJAGTokenType}, nil

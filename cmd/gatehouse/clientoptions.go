@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -55,7 +56,10 @@ func (o *clientOptions) set(body map[string]any) error {
 	setWords(body, "require_groups", o.RequireGroup)
 	jags := map[string]any{}
 	setWords(jags, "issuers", o.IDJAGIssuer)
-	setWords(jags, "audiences", o.IDJAGAudience)
+	if len(o.IDJAGAudience) > 0 { // each may have a space
+		jags["audiences"] = slices.DeleteFunc(slices.Clone(o.IDJAGAudience),
+			func(audience string) bool { return audience == "" })
+	}
 	setWords(jags, "groups", o.IDJAGGroup)
 	if len(jags) > 0 {
 		body["id_jag"] = jags

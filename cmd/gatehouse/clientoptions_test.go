@@ -107,9 +107,12 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 	}
 	const jwtBearer = "--grant=urn:ietf:params:oauth:grant-type:jwt-bearer"
 	agent := runOnce(t, nil, "client", "create", demo, "--name=Agent", jwtBearer, "--scope=openid",
-		"--id-jag-issuer=https://idp.example", "--id-jag-issuer=https://login.example").stdout
-	if !strings.Contains(agent, "https://idp.example") || !strings.Contains(agent, "https://login.example") {
-		t.Errorf("got\n%s\nwant both issuers", agent)
+		"--grant=urn:ietf:params:oauth:grant-type:token-exchange",
+		"--id-jag-issuer=https://idp.example", "--id-jag-issuer=https://login.example",
+		"--id-jag-audience=https://tasks.example agent-7", "--id-jag-audience=https://wiki.example").stdout
+	if !regexp.MustCompile(`(?m)^id_jag +issuers: https://idp.example, https://login.example ` +
+		`audiences: https://tasks.example agent-7, https://wiki.example$`).MatchString(agent) {
+		t.Errorf("got\n%s\nwant both issuers and both audiences, one with the id there", agent)
 	}
 	for _, row := range []struct {
 		flag string

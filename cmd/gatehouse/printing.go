@@ -93,7 +93,11 @@ func cell(value any) string {
 			if name == "hash" { // of a secret: it says nothing to people
 				continue
 			}
-			parts = append(parts, cell(value[name]))
+			part := cell(value[name])
+			if _, isList := value[name].([]any); isList && name != "keys" { // of ID-JAGs: say which list
+				part = name + ": " + part
+			}
+			parts = append(parts, part)
 		}
 		return strings.Join(parts, " ")
 	}

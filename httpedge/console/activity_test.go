@@ -35,7 +35,7 @@ func TestActivityInPlainWords(t *testing.T) {
 	c := st.NewClient(t, func(c *oauth.Client) { c.Name = "<Atlas> & Sons" })
 	operator := audit.Actor{Kind: audit.User, ID: id(o.user)}
 	person, nobody := audit.Actor{Kind: audit.User, ID: id(u)}, audit.Actor{Kind: audit.User}
-	program := audit.Actor{Kind: audit.Operator, ID: c.ID}
+	program, agent := audit.Actor{Kind: audit.Operator, ID: c.ID}, audit.Actor{Kind: audit.Client, ID: c.ID}
 	gone := "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 	for _, row := range []struct {
 		by   audit.Actor
@@ -49,6 +49,7 @@ func TestActivityInPlainWords(t *testing.T) {
 		{person, audit.Event{Action: audit.AccountChanged, Subject: audit.OfUser(u.ID), Details: []string{"name", "phone_number"}}, "Kofi changed their own account: name, phone number"},
 		{program, audit.Event{Action: audit.ClientDisabled, Subject: audit.OfClient(c.ID)}, "<Atlas> & Sons disabled <Atlas> & Sons"},
 		{person, audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(u.ID), Target: c.ID}, "Kofi let <Atlas> & Sons use their own account"},
+		{agent, audit.Event{Action: audit.Authorized, Subject: audit.OfUser(u.ID), Target: c.ID}, "<Atlas> & Sons got access in the name of the account of Kofi"},
 		{audit.Actor{}, audit.Event{Action: audit.KeysRotated, Target: "forms"}, "The service made new keys: forms"},
 		{program, audit.Event{Action: audit.ClientDeleted, Subject: audit.OfClient(gone)}, "<Atlas> & Sons deleted a deleted app (" + gone + ")"},
 		{operator, audit.Event{Action: audit.UserRead, Subject: audit.OfUser(9999)}, "Ada Lovelace looked at the account of a deleted person (9999)"},

@@ -66,6 +66,8 @@ func (n *names) sentence(e *audit.Event) texts.Text {
 	case e.Action == audit.SignOut && !slices.Contains(e.Details, "all") &&
 		!slices.Contains(e.Details, "others"):
 		key = "session_ended"
+	case e.Action == audit.Authorized && e.Actor.Kind == audit.Client: // by an ID-JAG
+		key = "authorized_by_app"
 	case e.Action == audit.PasswordReset:
 		key = string(audit.PasswordChanged)
 	case e.Action == audit.AddressChanged:
@@ -89,7 +91,8 @@ func (n *names) sentence(e *audit.Event) texts.Text {
 var sentences = []string{
 	"sign_in", "sign_in_failed", "sign_in_refused", "sign_out", "session_ended", "browser_confirmed",
 	"account_created", "account_changed", "account_disabled", "account_enabled", "account_deleted",
-	"password_changed", "change_undone", "consent_given", "authorized", "consent_withdrawn",
+	"password_changed", "change_undone", "consent_given", "authorized", "authorized_by_app",
+	"consent_withdrawn",
 	"device_allowed", "device_denied", "logout_lost", "tokens_revoked", "tokens_of_app_revoked",
 	"family_reused", "client_created", "client_changed", "client_deleted", "secret_created",
 	"secret_revoked", "client_approved", "client_unapproved", "client_disabled", "client_enabled",

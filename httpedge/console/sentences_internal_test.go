@@ -9,7 +9,8 @@ import (
 )
 
 // variants are sentences of an action that depend on more than the action.
-var variants = []string{"sign_in_failed", "sign_in_refused", "session_ended", "tokens_of_app_revoked"}
+var variants = []string{"sign_in_failed", "sign_in_refused", "session_ended", "tokens_of_app_revoked",
+	"authorized_by_app"}
 
 // TestSentencesAreOfActions holds the sentences against the vocabulary, and wants a text for each.
 func TestSentencesAreOfActions(t *testing.T) {

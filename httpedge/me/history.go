@@ -145,6 +145,12 @@ func sentenceOf(e *audit.Event, app any) texts.Text {
 	case audit.SignIn:
 		return signInText(e, app)
 	case audit.Authorized:
+		if place, ok := e.Data["audience"].(string); ok { // an ID-JAG, which the app got
+			return texts.Of("history.acts_at", "app", app, "place", place)
+		}
+		if place, ok := e.Data["provider"].(string); ok { // an ID-JAG, which the app sent
+			return texts.Of("history.acts_through", "app", app, "place", place)
+		}
 		if used := resourceTexts(e); used != nil {
 			return texts.Of("history.authorized_for", "app", app, "permissions", texts.List(used))
 		}

@@ -98,6 +98,10 @@ func TestHistoryInPlainWords(t *testing.T) {
 		{you, audit.ConsentGiven, "", api.ID, "", 1, "You let Notes use https://notes.example/"},
 		{you, audit.Authorized, "", api.ID, "openid", 1,
 			"You signed in to Notes, which may use https://notes.example/"},
+		{app, audit.Authorized, "", c.ID, "audience", 1,
+			"<Atlas> & Sons got access to https://other.example in your name"},
+		{app, audit.Authorized, "", c.ID, "provider", 1,
+			"<Atlas> & Sons got access in your name through https://other.example"},
 		{operator, audit.SignOut, "", "", "", 1, "An operator ended a session of yours"},
 		{you, audit.ConsentGiven, "", gone.ID, "", 1,
 			"You let a deleted app know that you have an account"},
@@ -123,6 +127,9 @@ func TestHistoryInPlainWords(t *testing.T) {
 		var data audit.Data
 		if row.target == api.ID {
 			data = audit.Data{"resources": oauth.Recorded([]oauth.Reach{{URI: "https://notes.example/"}})}
+		}
+		if row.by == app && row.action == audit.Authorized { // an ID-JAG
+			data = audit.Data{row.details: "https://other.example"}
 		}
 		if err := st.Store.Record(audit.With(ctx, audit.Event{Action: row.action,
 			Outcome: row.outcome, Subject: audit.OfUser(u.ID), Target: row.target, Data: data,

@@ -148,9 +148,10 @@ func TestWorkloads(t *testing.T) {
 		"moved": later, "away": later, "small": wrong, "exponent": wrong, "symmetric": wrong, "empty": wrong,
 	} {
 		a := send(name, map[bool]*rsa.PrivateKey{true: small, false: key}[name == "small"])
-		var got struct{ Error string }
-		if err := json.Unmarshal([]byte(a.Body), &got); err != nil || got.Error != want {
-			t.Errorf("%s: got %d %s, want %q", name, a.Status, a.Body, want)
+		var got struct{ Error, Message, Hint string }
+		if err := json.Unmarshal([]byte(a.Body), &got); err != nil || got.Error != want || want == wrong &&
+			(!strings.HasPrefix(got.Message, "The issuer has no key") || !strings.Contains(got.Hint, "the operator")) {
+			t.Errorf("%s: got %d %s, want %q, and what to do about a missing key", name, a.Status, a.Body, want)
 		}
 	}
 	if a := <-waiting; a.Status != 503 {

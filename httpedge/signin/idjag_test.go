@@ -124,7 +124,9 @@ func TestTokenForIDJAG(t *testing.T) {
 		{"more scopes of a resource", []any{"resource", mcp.URI}, []string{"scope", "notes.write"}, "", "invalid_scope", ""},
 		{"another resource in the request", nil, []string{"resource", mcp.URI}, "", "invalid_target", ""},
 		{"unknown resource", []any{"resource", "https://other.example"}, nil, "", "invalid_target", ""},
+		{"resource alone", []any{"resource", mcp.URI, "scope", nil}, nil, "", "", mcp.URI},
 		{"no scope", []any{"scope", nil}, nil, "", "invalid_scope", ""},
+		{"no scope that the resource has", []any{"resource", mcp.URI, "scope", "notes.none"}, nil, "", "invalid_scope", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a := f.send(f.sign(f.claims(row.claims...)), row.form...)

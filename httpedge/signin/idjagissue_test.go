@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 )
@@ -101,6 +102,12 @@ func TestIDJAGBetweenServices(t *testing.T) {
 		jag["expires_in"] != 300.0 || jag["refresh_token"] != nil || jag["id_token"] != nil {
 		t.Errorf("got %v, want an ID-JAG for 5 minutes, and nothing else", jag)
 	}
+	events, err := f.Store.Events(t.Context(), audit.Filter{UserID: f.user.ID, Action: audit.Authorized, Limit: 9})
+	if err != nil || len(events) != 2 || events[1].Target != f.client.ID || // the first is the code
+		events[1].Actor != (audit.Actor{Kind: audit.Client, ID: f.client.ID}) || events[1].Details != nil ||
+		!maps.Equal(events[1].Data, audit.Data{"audience": app.URL}) {
+		t.Errorf("got %+v and error %v, want the ID-JAG on record", events, err)
+	}
 	got := redeem(jag["access_token"]).Object(t)
 	info := app.Get(t, "/oauth/userinfo", "Authorization", "Bearer "+got["access_token"].(string)).Object(t)
 	if info["sub"] != strconv.FormatInt(person.ID, 10) || got["scope"] != "openid profile" {
@@ -190,6 +197,12 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			f.ask(t, row.client, idToken, otherService, row.form...).FailsAs(t, 400, row.code)
 		})
+	}
+	for name, value := range map[string]string{"resource": "x", "scope": `a"b`} {
+		a := f.ask(t, f.client, idToken, otherService, name, value)
+		if !strings.Contains(a.Body, "of the other service") {
+			t.Errorf("%s: got %s, want a hint about the other service", name, a.Body)
+		}
 	}
 	f.ask(t, f.client, idToken, otherService).Object(t)
 	f.ask(t, f.client, forge("JWT", "iss", f.URL), otherService).Object(t)
