@@ -447,7 +447,7 @@ func (j *lookupJob) run() error {
 // runInput looks up the rows of the input with a number that are not done.
 func (j *lookupJob) runInput(config bulk.Config, state *bulk.State, number int,
 	from bulk.Position) (end bulk.Position, done bool, err error) {
-	config.Input, config.Layout, config.From = j.in, j.layout, from
+	config.Input, config.Name, config.Layout, config.From = j.in, j.name(number), j.layout, from
 	config.From.Input, config.From.Whole = 0, bulk.Mark{}
 	config.More = number+1 < len(j.Files)
 	if state != nil {

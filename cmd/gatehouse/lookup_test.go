@@ -46,15 +46,30 @@ func lookupFiles(t *testing.T, rows int) (database, input string) {
 	return database, input
 }
 
+// gzipped returns a text compressed by gzip.
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := io.WriteString(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.String()
+}
+
 func TestLookupWithFiles(t *testing.T) {
 	t.Parallel()
 	database, input := lookupFiles(t, 3)
 	dir := t.TempDir()
 	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
-	pipes := filepath.Join(dir, "pipes.csv")
+	pipes, cut := filepath.Join(dir, "pipes.csv"), filepath.Join(dir, "cut.gz")
 	array, formulas := filepath.Join(dir, "array.json"), filepath.Join(dir, "formulas.csv")
 	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n",
-		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", pipes: "id|ip\n1|8.8.8.8\n", array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
+		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", pipes: "id|ip\n1|8.8.8.8\n",
+		cut: strings.TrimSuffix(gzipped(t, "8.8.8.8\n"), "\x08\x00\x00\x00"), array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -123,6 +138,8 @@ func TestLookupWithFiles(t *testing.T) {
 		{"8.8.8.8 --server http://127.0.0.1:1", 2, "", "--mmdb asks no server"},
 		{"--file " + filepath.Dir(input), 1, "", "is a folder"},
 		{"--file /nonexistent", 1, "", "no such file"},
+		{"--file " + cut + " --fields city", 1, `{"query":"8.8.8.8","city":"Honolulu"}` + "\n",
+			"read " + cut + ": the compressed file is cut off"},
 		{"8.8.8.8 --format xml", 2, "", "format"},
 		{"--no-header --extract -", 2, "", "--no-header needs --column"},
 	} {
@@ -401,17 +418,7 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 // TestLookupResumeRefusesChanges changes a file after a lookup of it, or before that ends.
 func TestLookupResumeRefusesChanges(t *testing.T) {
 	t.Parallel()
-	zip := func(text string) string {
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		if _, err := io.WriteString(z, text); err != nil {
-			t.Fatal(err)
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return packed.String()
-	}
+	zip := func(text string) string { return gzipped(t, text) }
 	rows := strings.Repeat("8.8.8.8\n", 50_000)
 	for name, c := range map[string]struct {
 		input  string
@@ -720,15 +727,7 @@ func TestLookupShowsProgress(t *testing.T) {
 // TestLookupProgress expects figures of what is done, not of what was read.
 func TestLookupProgress(t *testing.T) {
 	t.Parallel()
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
 	rows := strings.Repeat("8.8.8.8\n", 100_000)
-	if _, err := io.WriteString(z, rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
 	database, _ := lookupFiles(t, 0)
 	files, err := mmdb.Map(database)
 	if err != nil {
@@ -736,7 +735,7 @@ func TestLookupProgress(t *testing.T) {
 	}
 	defer files.Close()
 	plan := bulk.NewSummary().Plan()
-	for name, text := range map[string]string{"text": rows, "gzip": packed.String()} {
+	for name, text := range map[string]string{"text": rows, "gzip": gzipped(t, rows)} {
 		path := filepath.Join(t.TempDir(), "input")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -146,7 +146,8 @@ func TestWrongFilesAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ":1: is empty"},
 		{"steps:\n\t- a", "is no YAML: line 2"},
-		{"name: a\nstep: []\n", ":1: missing property 'steps'"},
+		{"name: a\n", ":1: missing property 'steps'"},
+		{"name: a\nstep: []\n", ":2: additional properties 'step' not allowed"},
 		{"steps:\n- {name: a, path: /}\nrate: 5\n", ":3: additional properties 'rate' not allowed"},
 		{"steps:\n- name: a\n  path: a\n", ":3: steps.0.path: 'a' does not match"},
 		{"steps:\n- name: a\n  path: /\n  expect: ok\n", ":4: steps.0.expect: got string"},
