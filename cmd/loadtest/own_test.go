@@ -64,7 +64,7 @@ setup:
 steps:
   - {name: one, path: "/x/${who}?t=${secret}", save: {t: {json: /t}, to: {header: location}, a: {header: Location, pattern: "a=(.)"}}}
   - {name: two, path: "${to}", json: {t: "${t}", n: ["${n}", 5, "$${n}"]}, headers: {X-Tenant: "own"}}
-  - {name: three, path: "/f", form: {t: "${t}", a: "${a}"}, expect: [200, 201]}
+  - {name: two, path: "/f", form: {t: "${t}", a: "${a}"}, expect: [200, 201]}
 teardown:
   - {name: end, method: DELETE, path: "/end"}
 `)
@@ -82,6 +82,9 @@ teardown:
 	}
 	if code != exitDone || len(got) != 9 || !strings.HasPrefix(got[8], "DELETE /end") {
 		t.Errorf("got %d %s%s\n%s\nwant two hits, and teardown at the end", code, stdout, stderr, all)
+	}
+	if !strings.HasPrefix(stdout, "own\n\n") || !strings.Contains(stdout, "statuses of two: 200 × 4\n") {
+		t.Errorf("got %s, want a title that is the name, and two steps of one name counted together", stdout)
 	}
 	report, err := os.ReadFile(filepath.Join(dir, "r.json"))
 	if err != nil || strings.Contains(string(report)+stdout, "s3cret") ||
