@@ -101,6 +101,8 @@ func TestLookupWithFiles(t *testing.T) {
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"--file " + tabs + " --column ip --fields countryCode", 0,
 			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
+		{"--file " + tabs + ` --column ip --fields countryCode --delimiter \t`, 0,
+			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
 		{"--file " + array + " --extract --keep-lines --fields city", 0,
 			`{"line":" [{\"ip\":\"8.8.8.8\"}]","lookup":{"query":"8.8.8.8","city":"Honolulu"}}` + "\n", ""},
 		{"--file " + array + " --extract --keep-lines --fields city --format csv", 0,
