@@ -178,9 +178,14 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		}
 	}
 	file := write(t, filepath.Join(dir, "own.yaml"), "setup:\n- {name: b, path: /}\nsteps:\n- {name: a, path: /}\n")
-	if code, _, stderr := command(t, "run", file, "--target", "http://127.0.0.1:1"); code != exitCrossed ||
-		!strings.Contains(stderr, "setup: b: connection refused") {
-		t.Errorf("got %d %s, want a failed setup", code, stderr)
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	for target, want := range map[string]string{"http://127.0.0.1:1": "connection refused",
+		secure.URL: "certificate not trusted", strings.Replace(fixed(t, 0), "http", "https", 1): "no TLS"} {
+		if code, _, stderr := command(t, "run", file, "--target", target); code != exitCrossed ||
+			!strings.Contains(stderr, "setup: b: ") || !strings.Contains(stderr, want) {
+			t.Errorf("got %d %s, want a setup that fails with %s", code, stderr, want)
+		}
 	}
 	for _, args := range [][]string{{"--header", "a"}, {"--header", "a b: c"}, {"--api-key", "a\nb"},
 		{"--api-key", "a", "--header", "x-api-key: b"}} {
