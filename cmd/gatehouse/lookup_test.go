@@ -547,15 +547,28 @@ func TestLookupOfSeveralFiles(t *testing.T) {
 			t.Errorf("%s: got %+v\nwant %+v", row.args, got, row)
 		}
 	}
+	remove := func(name string) {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	out := filepath.Join(dir, "out")
 	args := []string{"lookup", "--mmdb", database, "--column", "ip", "--fields", "city", "--output", out,
-		"--resume", filepath.Join(dir, "state"), "--file", filepath.Join(dir, "[123].csv")}
+		"--resume", filepath.Join(dir, "state"), "--file", filepath.Join(dir, "[1-4].csv*")}
 	for _, step := range []struct{ name, text, want string }{
-		{"3.csv", "ip\n8.8.8.3\n8.8.8", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n"},
-		{"3.csv", "ip\n8.8.8.3\n8.8.8.4\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n"},
+		{"3.csv", "\ufeffip\n8.8.8.3\n8.8.8", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n"},
+		{"3.csv", "\ufeffip\n8.8.8.3\n8.8.8.4\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n"},
 		{"1.csv", "ip\n8.8.8.1\n8.8.8.5\n",
 			"8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n"},
+		{"1.csv.gz", "ip\n8.8.8.1\n8.8.8.5\n",
+			"8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n"},
+		{"3.csv.gz", "\ufeffip\n8.8.8.3\n8.8.8.4\n8.8.8.6\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n" +
+			"8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n8.8.8.6,Honolulu,\n"},
 	} {
+		if plain, isPacked := strings.CutSuffix(step.name, ".gz"); isPacked {
+			remove(plain)
+			step.text = gzipped(t, step.text)
+		}
 		write(step.name, step.text)
 		for _, done := range []bool{false, true} {
 			got := runOnce(t, nil, args...)
@@ -566,7 +579,29 @@ func TestLookupOfSeveralFiles(t *testing.T) {
 			}
 		}
 	}
-	if got := runOnce(t, nil, append(args[:len(args)-1], filepath.Join(dir, "1.csv"))...); got.code != exitFailed ||
+	for _, step := range []struct {
+		name, text, gone, stderr string
+	}{
+		{"2.csv", "ip\nx\n8.8.8.7\n", "", "6 rows, 1 failed"},
+		{"2.csv.gz", "ip\nx\n8.8.8.7\n", "2.csv", "7 rows, 1 failed"},
+		{"4.csv", "ip\n8.8.8.2", "", "8 rows, 1 failed"},
+		{"4.csv.gz", "ip\n8.8.8.2", "", "9 rows, 1 failed"}, // as another file
+		{"4.csv.zst", "ip\n8.8.8.25\n", "4.csv", "before its last row had a line end"},
+		{"4.csv.zst", "ip\n8.8.9.2\n", "", "has others"},
+		{"4.csv.zst", "ip\n", "", "has others"},
+	} {
+		if step.gone != "" {
+			remove(step.gone)
+		}
+		if strings.Count(step.name, ".") == 2 {
+			step.text = gzipped(t, step.text)
+		}
+		write(step.name, step.text)
+		if got := runOnce(t, nil, append(args, "--fail-fast")...); !strings.Contains(got.stderr, step.stderr) {
+			t.Errorf("%s: got %+v, want %s", step.name, got, step.stderr)
+		}
+	}
+	if got := runOnce(t, nil, append(args[:len(args)-1], filepath.Join(dir, "1.csv.gz"))...); got.code != exitFailed ||
 		!strings.Contains(got.stderr, "which --file does not name") {
 		t.Errorf("got %+v with one of the files only, want code 1 and the reason", got)
 	}
