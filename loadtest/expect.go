@@ -22,7 +22,7 @@ type Expectation struct {
 var (
 	expectation = regexp.MustCompile(`^(?:([a-z][a-z0-9._-]*)\s+)?(p50|p90|p99|p99\.9|max|mean|errors|rate|attempts|failures)\s*(<=|>=|<|>)\s*(\S+)$`)
 	// expectationForm is the syntax of an Expectation, for errors.
-	expectationForm = "write [STEP ]METRIC<VALUE with the metric p50, p90, p99, p99.9, max or mean (a time), errors (percent), or rate, attempts or failures (a second), and <, <=, > or >="
+	expectationForm = "write [STEP ]METRIC<VALUE with the metric p50, p90, p99, p99.9, max or mean (a time, such as 10ms), errors (percent), or rate, attempts or failures (a second), and <, <=, > or >="
 )
 
 // ParseExpectation parses "[STEP ]METRIC OP VALUE". Times are Go durations, errors are in percent

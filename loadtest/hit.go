@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -159,6 +160,8 @@ func (h *Hit) fill(q *Request) {
 // noResponse returns why there is no response, without an address.
 func noResponse(err error) string {
 	var timeout net.Error
+	var noTLS tls.RecordHeaderError
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, fasthttp.ErrTimeout), errors.As(err, &timeout) && timeout.Timeout():
 		return "timeout"
@@ -169,6 +172,10 @@ func noResponse(err error) string {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, fasthttp.ErrConnectionClosed):
 		return "connection closed"
+	case errors.As(err, &noTLS):
+		return "the target speaks no TLS"
+	case errors.As(err, &untrusted):
+		return "certificate not trusted (on Linux, SSL_CERT_FILE names those that are)"
 	}
 	return fmt.Sprintf("no response (%T)", err)
 }

@@ -88,7 +88,7 @@ func (r *Report) Verdict() Verdict {
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	result := r.Result
-	fmt.Fprintf(&b, "%s: %s\n\n", r.Scenario, r.About)
+	fmt.Fprintf(&b, "%s\n\n", strings.TrimSuffix(r.Scenario+": "+r.About, ": "))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "step\tattempts\tresponses\trate\tmean\tp50\tp90\tp99\tp99.9\tmax\tfailed\t")
 	steps := result.Steps

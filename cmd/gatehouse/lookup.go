@@ -32,7 +32,7 @@ type lookupCommand struct {
 	Extract  bool     `name:"extract" group:"input" help:"Find every address in a text, such as an access log. The output has a row for each."`
 
 	KeepLines bool   `name:"keep-lines" group:"input" help:"With --extract: write the line of each address as the field line."`
-	Delimiter string `name:"delimiter" group:"input" placeholder:"CHARACTER" help:"What separates the cells of CSV, such as | or ;."`
+	Delimiter string `name:"delimiter" group:"input" placeholder:"CHARACTER" help:"What separates the cells of CSV, such as |, ; or \\t."`
 
 	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix, or with other names, such as country=geo_country. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
 	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table parquet" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv, table or parquet. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
@@ -125,6 +125,9 @@ func (c *lookupCommand) check(p *program) error {
 		if given {
 			kinds++
 		}
+	}
+	if c.Delimiter == `\t` { // as awk and DuckDB take it
+		c.Delimiter = "\t"
 	}
 	switch {
 	case len(c.Queries) > 0 && hasFile, stdin && hasFile:
@@ -447,7 +450,7 @@ func (j *lookupJob) run() error {
 // runInput looks up the rows of the input with a number that are not done.
 func (j *lookupJob) runInput(config bulk.Config, state *bulk.State, number int,
 	from bulk.Position) (end bulk.Position, done bool, err error) {
-	config.Input, config.Layout, config.From = j.in, j.layout, from
+	config.Input, config.Name, config.Layout, config.From = j.in, j.name(number), j.layout, from
 	config.From.Input, config.From.Whole = 0, bulk.Mark{}
 	config.More = number+1 < len(j.Files)
 	if state != nil {

@@ -46,15 +46,30 @@ func lookupFiles(t *testing.T, rows int) (database, input string) {
 	return database, input
 }
 
+// gzipped returns a text compressed by gzip.
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := io.WriteString(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.String()
+}
+
 func TestLookupWithFiles(t *testing.T) {
 	t.Parallel()
 	database, input := lookupFiles(t, 3)
 	dir := t.TempDir()
 	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
-	pipes := filepath.Join(dir, "pipes.csv")
+	pipes, cut := filepath.Join(dir, "pipes.csv"), filepath.Join(dir, "cut.gz")
 	array, formulas := filepath.Join(dir, "array.json"), filepath.Join(dir, "formulas.csv")
 	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n",
-		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", pipes: "id|ip\n1|8.8.8.8\n", array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
+		formulas: "ip,b\n8.8.8.8,=1+1\n8.8.8.8,-1.5\n", pipes: "id|ip\n1|8.8.8.8\n",
+		cut: strings.TrimSuffix(gzipped(t, "8.8.8.8\n"), "\x08\x00\x00\x00"), array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -85,6 +100,8 @@ func TestLookupWithFiles(t *testing.T) {
 		{"--file " + semicolons + " --column ip --fields countryCode", 0,
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"--file " + tabs + " --column ip --fields countryCode", 0,
+			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
+		{"--file " + tabs + ` --column ip --fields countryCode --delimiter \t`, 0,
 			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
 		{"--file " + array + " --extract --keep-lines --fields city", 0,
 			`{"line":" [{\"ip\":\"8.8.8.8\"}]","lookup":{"query":"8.8.8.8","city":"Honolulu"}}` + "\n", ""},
@@ -123,6 +140,8 @@ func TestLookupWithFiles(t *testing.T) {
 		{"8.8.8.8 --server http://127.0.0.1:1", 2, "", "--mmdb asks no server"},
 		{"--file " + filepath.Dir(input), 1, "", "is a folder"},
 		{"--file /nonexistent", 1, "", "no such file"},
+		{"--file " + cut + " --fields city", 1, `{"query":"8.8.8.8","city":"Honolulu"}` + "\n",
+			"read " + cut + ": the compressed file is cut off"},
 		{"8.8.8.8 --format xml", 2, "", "format"},
 		{"--no-header --extract -", 2, "", "--no-header needs --column"},
 	} {
@@ -401,17 +420,7 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 // TestLookupResumeRefusesChanges changes a file after a lookup of it, or before that ends.
 func TestLookupResumeRefusesChanges(t *testing.T) {
 	t.Parallel()
-	zip := func(text string) string {
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		if _, err := io.WriteString(z, text); err != nil {
-			t.Fatal(err)
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return packed.String()
-	}
+	zip := func(text string) string { return gzipped(t, text) }
 	rows := strings.Repeat("8.8.8.8\n", 50_000)
 	for name, c := range map[string]struct {
 		input  string
@@ -538,15 +547,28 @@ func TestLookupOfSeveralFiles(t *testing.T) {
 			t.Errorf("%s: got %+v\nwant %+v", row.args, got, row)
 		}
 	}
+	remove := func(name string) {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	out := filepath.Join(dir, "out")
 	args := []string{"lookup", "--mmdb", database, "--column", "ip", "--fields", "city", "--output", out,
-		"--resume", filepath.Join(dir, "state"), "--file", filepath.Join(dir, "[123].csv")}
+		"--resume", filepath.Join(dir, "state"), "--file", filepath.Join(dir, "[1-4].csv*")}
 	for _, step := range []struct{ name, text, want string }{
-		{"3.csv", "ip\n8.8.8.3\n8.8.8", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n"},
-		{"3.csv", "ip\n8.8.8.3\n8.8.8.4\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n"},
+		{"3.csv", "\ufeffip\n8.8.8.3\n8.8.8", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8,,invalid_query\n"},
+		{"3.csv", "\ufeffip\n8.8.8.3\n8.8.8.4\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n"},
 		{"1.csv", "ip\n8.8.8.1\n8.8.8.5\n",
 			"8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n"},
+		{"1.csv.gz", "ip\n8.8.8.1\n8.8.8.5\n",
+			"8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n"},
+		{"3.csv.gz", "\ufeffip\n8.8.8.3\n8.8.8.4\n8.8.8.6\n", "8.8.8.1,Honolulu,\n8.8.8.3,Honolulu,\n" +
+			"8.8.8.4,Honolulu,\n8.8.8.5,Honolulu,\n8.8.8.6,Honolulu,\n"},
 	} {
+		if plain, isPacked := strings.CutSuffix(step.name, ".gz"); isPacked {
+			remove(plain)
+			step.text = gzipped(t, step.text)
+		}
 		write(step.name, step.text)
 		for _, done := range []bool{false, true} {
 			got := runOnce(t, nil, args...)
@@ -557,7 +579,29 @@ func TestLookupOfSeveralFiles(t *testing.T) {
 			}
 		}
 	}
-	if got := runOnce(t, nil, append(args[:len(args)-1], filepath.Join(dir, "1.csv"))...); got.code != exitFailed ||
+	for _, step := range []struct {
+		name, text, gone, stderr string
+	}{
+		{"2.csv", "ip\nx\n8.8.8.7\n", "", "6 rows, 1 failed"},
+		{"2.csv.gz", "ip\nx\n8.8.8.7\n", "2.csv", "7 rows, 1 failed"},
+		{"4.csv", "ip\n8.8.8.2", "", "8 rows, 1 failed"},
+		{"4.csv.gz", "ip\n8.8.8.2", "", "9 rows, 1 failed"}, // as another file
+		{"4.csv.zst", "ip\n8.8.8.25\n", "4.csv", "before its last row had a line end"},
+		{"4.csv.zst", "ip\n8.8.9.2\n", "", "has others"},
+		{"4.csv.zst", "ip\n", "", "has others"},
+	} {
+		if step.gone != "" {
+			remove(step.gone)
+		}
+		if strings.Count(step.name, ".") == 2 {
+			step.text = gzipped(t, step.text)
+		}
+		write(step.name, step.text)
+		if got := runOnce(t, nil, append(args, "--fail-fast")...); !strings.Contains(got.stderr, step.stderr) {
+			t.Errorf("%s: got %+v, want %s", step.name, got, step.stderr)
+		}
+	}
+	if got := runOnce(t, nil, append(args[:len(args)-1], filepath.Join(dir, "1.csv.gz"))...); got.code != exitFailed ||
 		!strings.Contains(got.stderr, "which --file does not name") {
 		t.Errorf("got %+v with one of the files only, want code 1 and the reason", got)
 	}
@@ -720,15 +764,7 @@ func TestLookupShowsProgress(t *testing.T) {
 // TestLookupProgress expects figures of what is done, not of what was read.
 func TestLookupProgress(t *testing.T) {
 	t.Parallel()
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
 	rows := strings.Repeat("8.8.8.8\n", 100_000)
-	if _, err := io.WriteString(z, rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
 	database, _ := lookupFiles(t, 0)
 	files, err := mmdb.Map(database)
 	if err != nil {
@@ -736,7 +772,7 @@ func TestLookupProgress(t *testing.T) {
 	}
 	defer files.Close()
 	plan := bulk.NewSummary().Plan()
-	for name, text := range map[string]string{"text": rows, "gzip": packed.String()} {
+	for name, text := range map[string]string{"text": rows, "gzip": gzipped(t, rows)} {
 		path := filepath.Join(t.TempDir(), "input")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -142,6 +142,7 @@ func TestBaselinesOfOtherLoadsAreRefused(t *testing.T) {
 	for flag, want := range map[string]int{"--fail-on-worse": exitCrossed, "--timeout=10s": exitDone} {
 		if code, stdout, stderr := command(t, "run", "lookup-hot", "--target", fixed(t, 0), "--rate",
 			"20", "--duration", "1s", "--baseline", better, flag); code != want ||
+			strings.Contains(stderr, flag+": a figure is worse") != (want == exitCrossed) ||
 			!strings.Contains(stdout, "worse than in better.json") {
 			t.Errorf("%s: got %d %s%s, want %d", flag, code, stdout, stderr, want)
 		}

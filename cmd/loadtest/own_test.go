@@ -64,7 +64,7 @@ setup:
 steps:
   - {name: one, path: "/x/${who}?t=${secret}", save: {t: {json: /t}, to: {header: location}, a: {header: Location, pattern: "a=(.)"}}}
   - {name: two, path: "${to}", json: {t: "${t}", n: ["${n}", 5, "$${n}"]}, headers: {X-Tenant: "own"}}
-  - {name: three, path: "/f", form: {t: "${t}", a: "${a}"}, expect: [200, 201]}
+  - {name: two, path: "/f", form: {t: "${t}", a: "${a}"}, expect: [200, 201]}
 teardown:
   - {name: end, method: DELETE, path: "/end"}
 `)
@@ -82,6 +82,9 @@ teardown:
 	}
 	if code != exitDone || len(got) != 9 || !strings.HasPrefix(got[8], "DELETE /end") {
 		t.Errorf("got %d %s%s\n%s\nwant two hits, and teardown at the end", code, stdout, stderr, all)
+	}
+	if !strings.HasPrefix(stdout, "own\n\n") || !strings.Contains(stdout, "statuses of two: 200 × 4\n") {
+		t.Errorf("got %s, want a title that is the name, and two steps of one name counted together", stdout)
 	}
 	report, err := os.ReadFile(filepath.Join(dir, "r.json"))
 	if err != nil || strings.Contains(string(report)+stdout, "s3cret") ||
@@ -146,7 +149,8 @@ func TestWrongFilesAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ":1: is empty"},
 		{"steps:\n\t- a", "is no YAML: line 2"},
-		{"name: a\nstep: []\n", ":1: missing property 'steps'"},
+		{"name: a\n", ":1: missing property 'steps'"},
+		{"name: a\nstep: []\n", ":2: additional properties 'step' not allowed"},
 		{"steps:\n- {name: a, path: /}\nrate: 5\n", ":3: additional properties 'rate' not allowed"},
 		{"steps:\n- name: a\n  path: a\n", ":3: steps.0.path: 'a' does not match"},
 		{"steps:\n- name: a\n  path: /\n  expect: ok\n", ":4: steps.0.expect: got string"},
@@ -174,9 +178,14 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		}
 	}
 	file := write(t, filepath.Join(dir, "own.yaml"), "setup:\n- {name: b, path: /}\nsteps:\n- {name: a, path: /}\n")
-	if code, _, stderr := command(t, "run", file, "--target", "http://127.0.0.1:1"); code != exitCrossed ||
-		!strings.Contains(stderr, "setup: b: connection refused") {
-		t.Errorf("got %d %s, want a failed setup", code, stderr)
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	for target, want := range map[string]string{"http://127.0.0.1:1": "connection refused",
+		secure.URL: "certificate not trusted", strings.Replace(fixed(t, 0), "http", "https", 1): "no TLS"} {
+		if code, _, stderr := command(t, "run", file, "--target", target); code != exitCrossed ||
+			!strings.Contains(stderr, "setup: b: ") || !strings.Contains(stderr, want) {
+			t.Errorf("got %d %s, want a setup that fails with %s", code, stderr, want)
+		}
 	}
 	for _, args := range [][]string{{"--header", "a"}, {"--header", "a b: c"}, {"--api-key", "a\nb"},
 		{"--api-key", "a", "--header", "x-api-key: b"}} {

@@ -110,7 +110,7 @@ func (c *runCommand) run(p *program, job *job, files outputs) error {
 	if err := verdict(report); err != nil || !c.FailOnWorse || !report.Regressed() {
 		return err
 	}
-	return &exitError{code: exitCrossed}
+	return &exitError{exitCrossed, "--fail-on-worse: a figure is worse than in the baseline"}
 }
 
 func verdict(report *loadtest.Report) error {

@@ -156,15 +156,22 @@ func (s source) value(n *yaml.Node, nodes *int) (any, error) {
 	return n.Value, nil
 }
 
-// explain returns the first error of the schema in the file, with its line and what to do.
+// explain returns the first error of the schema in the file, with its line and what to do. An
+// unknown name comes before all others, since it may be that of a missing one, misspelt.
 func (s source) explain(err error) error {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
+	order := func(e *jsonschema.ValidationError) int {
+		if _, unknown := e.ErrorKind.(*kind.AdditionalProperties); unknown {
+			return 0
+		}
+		return s.at(anys(e.InstanceLocation))
+	}
 	for len(invalid.Causes) > 0 {
 		invalid = slices.MinFunc(invalid.Causes, func(a, b *jsonschema.ValidationError) int {
-			return s.at(anys(a.InstanceLocation)) - s.at(anys(b.InstanceLocation))
+			return order(a) - order(b)
 		})
 	}
 	where := ""

@@ -216,6 +216,18 @@ func TestHeaderErrors(t *testing.T) {
 	}
 }
 
+// TestLinesThatEndWithCR has a table that would be one long header.
+func TestLinesThatEndWithCR(t *testing.T) {
+	for input, refused := range map[string]bool{"id,ip\r1,8.8.8.8\r": true, "id,ip\r1,8.8.8.8\r\n": true,
+		"id,ip\r\n1,8.8.8.8\r\n": false, "\"i\r\nd\",ip\r\n1,8.8.8.8\r\n": false} {
+		_, end, err := job{input: input, layout: bulk.Layout{Kind: bulk.Commas, Columns: []string{"2"}},
+			format: bulk.CSV}.run(t, files(t))
+		if got := err != nil && strings.Contains(err.Error(), "CR alone"); got != refused || !got && end.Rows != 1 {
+			t.Errorf("%q: got error %v and %+v, want it refused: %t", input, err, end, refused)
+		}
+	}
+}
+
 func TestMaxErrorsEndsBehindTheRow(t *testing.T) {
 	m := files(t)
 	for _, rows := range []int{1, 2, 3, 100} {

@@ -92,6 +92,10 @@ func (l *Layout) begin(s *splitter) (header []byte, err error) {
 		return nil, fmt.Errorf("the header cannot be read: %s", c.bad[0].message)
 	}
 	header = bytes.Clone(c.row(0))
+	if line := bytes.TrimRight(header, "\r\n"); bytes.ContainsRune(line, '\r') &&
+		!bytes.ContainsRune(line, '\n') {
+		return nil, errors.New(`its lines end with CR alone: convert them, as tr '\r' '\n' does`)
+	}
 	for cells := l.cellsOf(header); cells.next(); {
 		l.names = append(l.names, string(cells.text()))
 	}

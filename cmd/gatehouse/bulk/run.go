@@ -29,6 +29,7 @@ type Source interface {
 // Config configures Run. Fields are required unless they say otherwise.
 type Config struct {
 	Input  *Input
+	Name   string // optional: of the input, for errors
 	Layout Layout
 	Plan   *Plan
 	Source Source
@@ -43,6 +44,11 @@ type Config struct {
 	Counts     *Counts              // optional: for a display of the progress
 	Header     *string              // optional: the header that the outputs of several inputs share
 	More       bool                 // rows of another input follow: the output does not end
+}
+
+// readError returns an error of reading the input.
+func (c *Config) readError(err error) error {
+	return fmt.Errorf("read %s: %w", cmp.Or(c.Name, "input"), err)
 }
 
 // Position is how far a run has come.
@@ -113,7 +119,7 @@ func Run(ctx context.Context, c Config) (Position, error) {
 		offset: c.Input.bom}
 	header, err := c.Layout.begin(s)
 	if err != nil {
-		return c.From, fmt.Errorf("read input: %w", err)
+		return c.From, c.readError(err)
 	}
 	r := &run{Config: c, pos: c.From, saved: time.Now()}
 	r.Counts.Rows.Store(r.pos.Rows)
@@ -124,7 +130,7 @@ func Run(ctx context.Context, c Config) (Position, error) {
 	}
 	if c.From.Input > 0 {
 		if err := c.Input.seek(c.From.Input); err != nil {
-			return c.From, fmt.Errorf("read input: %w", err)
+			return c.From, c.readError(err)
 		}
 		s = &splitter{input: c.Input.stream, comma: s.comma, maxRows: s.maxRows,
 			offset: c.From.Input}
@@ -246,7 +252,7 @@ func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job)
 			if errors.Is(err, io.ErrUnexpectedEOF) && !r.Input.plain {
 				err = cutOff(err)
 			}
-			return fmt.Errorf("read input: %w", err)
+			return r.readError(err)
 		}
 		j.number, j.done = number, make(chan struct{})
 		for _, to := range []chan<- *job{ordered, work} {

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -200,16 +201,58 @@ func (s *State) checkOther(other *os.File) error {
 func (s *State) temporary() string { return s.path + ".new" }
 
 // CheckNames returns an error if rows of an input are written that is not among names. One that is
-// done may have been removed.
+// done may have been removed, and any one compressed.
 func (s *State) CheckNames(names []string) error {
 	for _, f := range s.file.Inputs {
-		_, err := os.Stat(f.Name)
-		if !slices.Contains(names, f.Name) && !(f.Done && errors.Is(err, fs.ErrNotExist)) {
+		if !slices.Contains(names, f.Name) && !(f.isGone() && (f.Done || slices.ContainsFunc(names, f.isPackedAs))) {
 			return fmt.Errorf("%s belongs to another command: it has rows of %s, which --file does not name",
 				s.path, f.Name)
 		}
 	}
 	return nil
+}
+
+// isGone reports whether the file is not there any more.
+func (f *inputFile) isGone() bool {
+	_, err := os.Stat(f.Name)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// isPackedAs reports whether a file has the name that a program gives to f when it compresses it.
+func (f *inputFile) isPackedAs(name string) bool {
+	return slices.Contains([]string{".gz", ".zst"}, strings.TrimPrefix(name, f.Name))
+}
+
+// unpacked returns the input that was compressed into a file since its rows were written, with its
+// position in this file. It returns nil if there is none.
+func (s *State) unpacked(name string, in *Input) (*inputFile, error) {
+	i := slices.IndexFunc(s.file.Inputs, func(f *inputFile) bool { return f.isPackedAs(name) && f.isGone() })
+	if i < 0 || in.plain {
+		return nil, nil
+	}
+	f := s.file.Inputs[i]
+	head, err := in.sumOfText(0, f.Head)
+	end := ""
+	if err == nil {
+		end, err = in.sumOfText(max(0, f.Position.Input-sumSize), f.Position.Input)
+	}
+	if errors.Is(err, io.EOF) || err == nil && (head != f.Sum || end != f.End) {
+		return nil, fmt.Errorf("%s has rows of %s, which is gone, and %s has others: give that another name",
+			s.path, f.Name, name)
+	}
+	if err == nil && f.Position.Whole.Known {
+		return nil, fmt.Errorf("%s was compressed before its last row had a line end: give it decompressed, as %s",
+			name, f.Name)
+	}
+	if err == nil {
+		err = in.seek(in.bom)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.Name, f.Done, f.End = name, false, "" // rows may have been added before
+	f.Sum, f.Head, err = in.sum()
+	return f, err
 }
 
 // Begin returns from where to read an input: it goes on with this input. done says that all of its
@@ -224,14 +267,22 @@ func (s *State) Begin(name string, in *Input) (from Position, done bool, err err
 			s.at = f
 		}
 	}
+	isKnown := s.at != nil
+	if !isKnown {
+		if s.at, err = s.unpacked(name, in); err != nil {
+			return Position{}, false, err
+		}
+	}
 	if s.at == nil {
 		s.at = &inputFile{Name: name}
 		if s.at.Sum, s.at.Head, err = in.sum(); err != nil {
 			return Position{}, false, err
 		}
 		s.file.Inputs = append(s.file.Inputs, s.at)
-	} else if err := s.resume(); err != nil {
-		return Position{}, false, err
+	} else if isKnown {
+		if err := s.resume(); err != nil {
+			return Position{}, false, err
+		}
 	}
 	s.at.Size, s.at.Modified = in.opened.Size(), in.opened.ModTime()
 	if s.at.Done && s.Done() {
@@ -329,6 +380,18 @@ func (in *Input) sumOf(limit int64) (sum string, n int64, err error) {
 	h := sha256.New()
 	n, err = io.Copy(h, io.NewSectionReader(in.file, 0, limit))
 	return hex.EncodeToString(h.Sum(nil)), n, err
+}
+
+// sumOfText returns the SHA-256 of a part of the decompressed input, and io.EOF if that is shorter.
+func (in *Input) sumOfText(from, to int64) (string, error) {
+	h := sha256.New()
+	h.Write(magicUTF8[min(from, in.bom):min(to, in.bom)])
+	from = max(from, in.bom)
+	if err := in.seek(from); err != nil {
+		return "", err
+	}
+	_, err := io.CopyN(h, in, max(0, to-from))
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // sum returns the SHA-256 of the last bytes of a file before an offset. The file may be open for

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -56,20 +57,23 @@ type document struct {
 	Directory string        `yaml:"directory"`
 	State     string        `yaml:"state"`
 	Interval  time.Duration `yaml:"interval"`
-	Files     []struct {
-		File       string `yaml:"file"`
-		Edition    string `yaml:"edition"`
-		Account    string `yaml:"account"`
-		Host       string `yaml:"host"`
-		URL        string `yaml:"url"`
-		Checksum   string `yaml:"checksum"`
-		Header     string `yaml:"header"`
-		Query      string `yaml:"query"`
-		Secret     string `yaml:"secret"`
-		SecretFile string `yaml:"secret-file"`
-		Daily      int    `yaml:"daily"`
-		MayShrink  int    `yaml:"may-shrink"`
-	} `yaml:"files"`
+	Files     []entry       `yaml:"files"`
+}
+
+// entry is a file of such a document.
+type entry struct {
+	File       string `yaml:"file"`
+	Edition    string `yaml:"edition"`
+	Account    string `yaml:"account"`
+	Host       string `yaml:"host"`
+	URL        string `yaml:"url"`
+	Checksum   string `yaml:"checksum"`
+	Header     string `yaml:"header"`
+	Query      string `yaml:"query"`
+	Secret     string `yaml:"secret"`
+	SecretFile string `yaml:"secret-file"`
+	Daily      int    `yaml:"daily"`
+	MayShrink  int    `yaml:"may-shrink"`
 }
 
 // Read reads a settings file: YAML, or a GeoIP.conf of geoipupdate. Variables of geoipupdate in env
@@ -101,6 +105,21 @@ func Read(
 	return c, nil
 }
 
+// unknownMember is the error of a member that a settings file may not have.
+var unknownMember = regexp.MustCompile(`field (\S+) not found in type .*`)
+
+// explain returns an error of YAML without the types of this program.
+func explain(err error) error {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	for i, e := range wrong.Errors {
+		wrong.Errors[i] = unknownMember.ReplaceAllString(e, "$1 is not known")
+	}
+	return errors.New(strings.Join(wrong.Errors, "; "))
+}
+
 func parseYAML(text []byte, folder string, readSecret func(string) (string, error)) (c Config, err error) {
 	var d document
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -108,7 +127,7 @@ func parseYAML(text []byte, folder string, readSecret func(string) (string, erro
 	if err := decoder.Decode(&d); errors.Is(err, io.EOF) {
 		return c, errors.New("it is empty")
 	} else if err != nil {
-		return c, err
+		return c, explain(err)
 	}
 	within := func(base, path string) string {
 		if path == "" || filepath.IsAbs(path) {

@@ -551,7 +551,7 @@ func TestRead(t *testing.T) {
 		"files: [{file: a, url: 'https://x/y', query: token}]":                                     "need secret",
 		"files: [{file: a, url: 'https://x/{secret}', secret: s, checksum: 'https://y/{secret}'}]": "host of the url",
 		"files: [{edition: a}]":                                      "needs account",
-		"files: [{file: a, ulr: x}]":                                 "ulr",
+		"files: [{file: a, ulr: x}]":                                 "line 1: ulr is not known",
 		"interval: 1s\nfiles: [{file: a, url: 'https://x.example'}]": "interval", "": "empty", "files: []": "no files",
 		"files: [{file: a, url: 'https://x'}, {file: a, url: 'https://x'}]": "twice",
 	} {
