@@ -74,7 +74,7 @@ type Session struct {
 	ProvedBy Way       // the way in that got the code
 	// Factored is when a second factor was last used in the session, after a way in; zero = never.
 	Factored time.Time
-	// NewBrowser says that the browser was not known to the account when the session began.
+	// NewBrowser says that the browser was not known to the account for WayAge when the session began.
 	NewBrowser bool
 }
 

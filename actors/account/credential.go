@@ -170,6 +170,9 @@ type NoticeStore interface {
 	// Link returns a link, or ErrNotFound. A link that ends sessions only is gone once the account
 	// has another address than the one that the message went to.
 	Link(ctx context.Context, hash [32]byte) (*Link, error)
+	// RestoringLinks returns the links that restore a user's address or number at now, the oldest
+	// first.
+	RestoringLinks(ctx context.Context, userID int64, channel Channel, now time.Time) ([]Link, error)
 	// UseLink ends the link, and all sessions and tokens of its user, or returns ErrNotFound.
 	UseLink(ctx context.Context, hash [32]byte) error
 

@@ -65,8 +65,9 @@ func (s *Service) ConfirmBrowser(
 	if err := s.takeChallenge(ctx, c, nil, now); err != nil {
 		return "", err
 	}
+	since := (&entry{way: account.WayOf(c.Channel)}).knownSince(now)
 	if s.known.owns(by.Known, owner, now) {
-		return s.known.ownMark(owner, now), nil
+		return s.known.ownMark(owner, since), nil
 	}
-	return s.known.mark(owner, now), nil
+	return s.known.mark(owner, since), nil
 }

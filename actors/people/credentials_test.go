@@ -744,6 +744,27 @@ func TestUndoOfTakenAddress(t *testing.T) {
 	wantError(t, "again", f.useLink(undo), account.ErrNotFound)
 }
 
+// TestUndoLeavesOutTakenAddress: only the channel of the link comes back if another account has the
+// address that left since.
+func TestUndoLeavesOutTakenAddress(t *testing.T) {
+	f := newCodeFixture(t)
+	u := f.newUser(t, byBoth)
+	proof := people.Proof{Session: f.newSession(t, u), Password: password}
+	for _, change := range []func(*codeFixture, *account.User, people.Proof) error{
+		changeTo(account.SMS, evePhone), changeTo(account.Email, eve),
+	} {
+		if err := change(f, f.again(t, u), proof); err != nil {
+			t.Fatal(err)
+		}
+	}
+	undo := f.linkTo(t, annPhone)
+	f.newUser(t, account.User{Email: annMail})
+	got, err := f.UseLink(f.ctx, undo, f.now)
+	if err != nil || got.Phone != annPhone || got.Email != "" {
+		t.Errorf("got %+v and error %v, want the number alone", got, err)
+	}
+}
+
 // undoAtOnce uses a link several times at once and returns the account. One use succeeds.
 func undoAtOnce(t *testing.T, f *codeFixture, link string, uses ...func(
 	context.Context, string, time.Time) (*account.User, error)) (u *account.User) {
@@ -788,12 +809,11 @@ func TestUndoKeepsOlderWays(t *testing.T) {
 	}
 	later := f.linkTo(t, annMail)
 	got, err := f.UseLink(f.ctx, later, f.now)
-	if err != nil || got.Email != annMail || got.Phone != "" || got.PasswordHash != u.PasswordHash {
-		t.Errorf("got %+v and error %v, want the address back, and no number of that day", got, err)
-	}
-	got, err = f.UseLink(f.ctx, undo, f.now)
 	if err != nil || got.Email != annMail || got.Phone != annPhone || got.PasswordHash != u.PasswordHash {
-		t.Errorf("got %+v and error %v, want only the number back", got, err)
+		t.Errorf("got %+v and error %v, want both back, and the password", got, err)
+	}
+	if got, err = f.UseLink(f.ctx, undo, f.now); err != nil || got.Email != annMail || got.Phone != annPhone {
+		t.Errorf("got %+v and error %v, want the account as it is", got, err)
 	}
 }
 
@@ -844,26 +864,40 @@ func TestYoungChannelGetsNoUndo(t *testing.T) {
 	}
 }
 
-// TestUndoMakesNoPhoneStronger: who has the stolen phone that the owner removed gets no account by it.
+// TestUndoMakesNoPhoneStronger: who has the stolen phone that the owner removed gets no account by it,
+// also when the owner changes the address on that day.
 func TestUndoMakesNoPhoneStronger(t *testing.T) {
-	f := newCodeFixture(t)
-	u := f.newUser(t, byBoth)
-	proof := people.Proof{Session: f.newSession(t, u), Password: password}
-	if err := changeTo(account.SMS, evePhone)(f, u, proof); err != nil {
-		t.Fatal(err)
-	}
-	undo := f.linkTo(t, annPhone)
-	if _, err := f.ChangePassword(f.ctx, f.again(t, u), proof, newPassword, f.now); err != nil {
-		t.Fatal(err)
-	}
-	got, err := f.UseLink(f.ctx, undo, f.now)
-	if err != nil || got.Phone != annPhone || !got.MustUsePassword(true) {
-		t.Errorf("got %+v and error %v, want a number that does not sign in alone", got, err)
-	}
-	for _, p := range []string{password, newPassword} {
-		if _, err := f.SignIn(f.ctx, people.SignIn{Email: annMail, Password: p}, f.now); err == nil {
-			t.Error("got a sign-in by a password that was removed")
-		}
+	newPhone, newMail := changeTo(account.SMS, evePhone), changeTo(account.Email, eve)
+	for name, changes := range map[string][]func(*codeFixture, *account.User, people.Proof) error{
+		"the number":                   {newPhone},
+		"the number, then the address": {newPhone, newMail},
+		"the address, then the number": {newMail, newPhone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newCodeFixture(t)
+			u := f.newUser(t, byBoth)
+			proof := people.Proof{Session: f.newSession(t, u), Password: password}
+			for _, change := range changes {
+				if err := change(f, f.again(t, u), proof); err != nil {
+					t.Fatal(err)
+				}
+				f.advance(time.Minute)
+			}
+			undo := f.linkTo(t, annPhone)
+			if _, err := f.ChangePassword(f.ctx, f.again(t, u), proof, newPassword, f.now); err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.UseLink(f.ctx, undo, f.now)
+			if err != nil || got.Phone != annPhone || got.Email != annMail || !got.EmailSince.IsZero() ||
+				!got.MustUsePassword(true) {
+				t.Errorf("got %+v and error %v, want a number that does not sign in alone", got, err)
+			}
+			for _, p := range []string{password, newPassword} {
+				if _, err := f.SignIn(f.ctx, people.SignIn{Email: annMail, Password: p}, f.now); err == nil {
+					t.Error("got a sign-in by a password that was removed")
+				}
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,13 +37,15 @@ func (s *Service) AuthenticatorURL(u *account.User, secret string) string {
 	return account.TOTPURL(issuer, cmp.Or(u.Email, u.Phone), secret)
 }
 
-// NeedsToEnrol is Needs for a first second factor. In a browser that was not known before the
-// sign-in, a code to a channel of the account is needed as well: one who knows only the password must
-// not lock out the owner.
+// NeedsToEnrol is Needs for a first second factor. In a browser that was not known for WayAge at the
+// sign-in, a code to a channel of the account or a settled passkey is needed as well: one who knows
+// only the password, and may have added a passkey, must not lock out the owner.
 func (s *Service) NeedsToEnrol(
 	u *account.User, session *account.Session, now time.Time,
 ) Need {
-	if u.HasSecondFactor() || !session.NewBrowser || session.HasTwoFactors() {
+	proved := session.HasTwoFactors() &&
+		(!session.Way.IsPasskey() || slices.Contains(u.Proving(s.asks, now), session.Way))
+	if u.HasSecondFactor() || !session.NewBrowser || proved {
 		return s.Needs(u, session, false, now)
 	}
 	by := signedInBy(session)

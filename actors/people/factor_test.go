@@ -21,7 +21,7 @@ import (
 )
 
 // annAt returns Ann as she is now, and a session of hers that has just signed in by password, in a
-// browser that was known before.
+// browser that was known for a day.
 func (f *fixture) annAt(t *testing.T, now time.Time) (*account.User, *account.Session) {
 	t.Helper()
 	u, err := f.User(t.Context(), f.ann.ID)
@@ -36,6 +36,7 @@ func (f *fixture) annAt(t *testing.T, now time.Time) (*account.User, *account.Se
 	if err != nil {
 		t.Fatal(err)
 	}
+	session.NewBrowser = false
 	return u, session
 }
 
@@ -348,6 +349,48 @@ func TestEnrolmentInUnknownBrowserNeedsCode(t *testing.T) {
 	if err := add(); err != nil {
 		t.Errorf("after the code: %v", err)
 	}
+}
+
+// TestEnrolmentNeedsBrowserKnownForADay: a stolen password makes no browser trustworthy by a second
+// sign-in, and neither does a passkey that was added by it. The owner's browser is.
+func TestEnrolmentNeedsBrowserKnownForADay(t *testing.T) {
+	f := newPasskeyFixture(t)
+	first := f.signIn(t)
+	again := func(known string) *people.SignedIn {
+		t.Helper()
+		in, err := f.SignIn(f.ctx, people.SignIn{Email: annMail, Password: password, Caller: browser,
+			Device: "test", Known: known}, f.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	wants := func(name string, in *people.SignedIn, want people.Need) {
+		t.Helper()
+		if got := f.NeedsToEnrol(f.reload(t), f.session(t, in.Token), f.now); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	f.advance(time.Hour)
+	second := again(first.Known)
+	wants("a second sign-in", second, people.NeedsCode)
+	key := f.newKey(t, verified, 1)
+	in, err := f.SignInByPasskey(f.ctx, f.attempt(t, key), f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants("a young passkey", in, people.NeedsCode)
+	f.advance(22 * time.Hour)
+	third := again(second.Known)
+	wants("a third sign-in", third, people.NeedsCode)
+	f.advance(2 * time.Hour)
+	fourth := again(third.Known)
+	wants("after a day", fourth, people.NeedsPassword)
+	wants("at once again", again(fourth.Known), people.NeedsPassword)
+	if in, err = f.SignInByPasskey(f.ctx, f.attempt(t, key), f.now); err != nil {
+		t.Fatal(err)
+	}
+	wants("an older passkey", in, people.NeedsPassword)
 }
 
 // TestGuessingBesideTheOwner guesses the second factor with the right password. The owner signs in all

@@ -14,9 +14,10 @@ import (
 )
 
 // knownBrowsers issues and checks the mark that a browser keeps in a cookie after a sign-in. A mark
-// is the time of the sign-in, and an HMAC of it, the account and the password hash. So a mark is
-// valid for one account until its password changes, and the server stores nothing. The keys are for
-// marks alone, so that a rotation of other keys leaves every browser known.
+// is a time, and an HMAC of it, the account and the password hash. So a mark is valid for one account
+// until its password changes, and the server stores nothing. The time is that of the first sign-in,
+// and from a day later on a day before the last one: see entry.knownSince. The keys are for marks
+// alone, so that a rotation of other keys leaves every browser known.
 type knownBrowsers struct{ keys func() []oauth.Key }
 
 // markLength is the length of a mark in bytes before base64: Unix minutes and 128 bits of HMAC.
@@ -55,26 +56,42 @@ func factorOf(u *account.User) []byte {
 
 // knows reports whether the browser with that mark has signed in to u before.
 func (k knownBrowsers) knows(mark string, u *account.User, now time.Time) bool {
-	return k.hasMark(mark, u, nil, now) || k.owns(mark, u, now)
+	return !k.since(mark, u, now).IsZero()
+}
+
+// since returns the time in the mark of a browser that has signed in to u before, in whole minutes;
+// zero = the browser is not known.
+func (k knownBrowsers) since(mark string, u *account.User, now time.Time) time.Time {
+	if made := k.made(mark, u, nil, now); !made.IsZero() {
+		return made
+	}
+	if factor := factorOf(u); factor != nil {
+		return k.made(mark, u, factor, now)
+	}
+	return time.Time{}
 }
 
 // owns reports whether the browser with that mark has used the second factor of u before.
 func (k knownBrowsers) owns(mark string, u *account.User, now time.Time) bool {
 	factor := factorOf(u)
-	return factor != nil && k.hasMark(mark, u, factor, now)
+	return factor != nil && !k.made(mark, u, factor, now).IsZero()
 }
 
-func (k knownBrowsers) hasMark(mark string, u *account.User, factor []byte, now time.Time) bool {
+// made returns the time in a mark; zero = the mark is not valid.
+func (k knownBrowsers) made(mark string, u *account.User, factor []byte, now time.Time) time.Time {
 	given, err := base64.RawURLEncoding.DecodeString(mark)
 	if err != nil || len(given) != markLength {
-		return false
+		return time.Time{}
 	}
 	minutes, mac := given[:4], given[4:]
 	genuine := slices.ContainsFunc(k.keys(), func(key oauth.Key) bool {
 		return hmac.Equal(mac, markMAC(&key, minutes, u, factor))
 	})
 	made := time.Unix(60*int64(binary.BigEndian.Uint32(minutes)), 0)
-	return genuine && now.Sub(made) < oauth.BrowserLifetime
+	if !genuine || now.Sub(made) >= oauth.BrowserLifetime {
+		return time.Time{}
+	}
+	return made
 }
 
 // markMAC returns the HMAC of a mark.

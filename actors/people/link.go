@@ -56,7 +56,7 @@ func (s *Service) UseLink(
 			if _, err := s.config.Store.Link(ctx, l.Hash); err != nil {
 				return err
 			}
-			return s.undo(ctx, u, l)
+			return s.undo(ctx, u, l, now)
 		})
 	if !errors.Is(err, account.ErrTaken) {
 		return u, err
@@ -68,9 +68,17 @@ func (s *Service) UseLink(
 }
 
 // undo restores the channel of l to u. It removes the ways in that were not settled when the change
-// was made: the person who made it may have added them just before.
-func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (err error) {
+// was made: the person who made it may have added them just before. The other channel of that time
+// comes back as well: else who has the one of l alone would have the account.
+func (s *Service) undo(
+	ctx context.Context, u *account.User, l *account.Link, now time.Time,
+) (err error) {
 	hadPassword := u.PasswordHash != ""
+	other := account.SMS
+	if l.Channel == account.SMS {
+		other = account.Email
+	}
+	hadOther := *addressOf(u, other) != ""
 	if !u.IsSettled(account.PasswordWay, l.Made) {
 		u.PasswordHash, u.PasswordSince = "", time.Time{}
 	}
@@ -92,11 +100,21 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 	u.EndRecovery()
 	u.Credentials.Connections = slices.DeleteFunc(slices.Clone(u.Credentials.Connections),
 		func(c account.Connection) bool { return !u.IsSettled(c.Way(), l.Made) })
-	*addressOf(u, l.Channel) = l.Address
-	if l.Channel == account.SMS {
-		u.PhoneSince = l.Since
-	} else {
-		u.EmailSince = l.Since
+	restore(u, l)
+	if *addressOf(u, other) == "" {
+		links, err := s.config.Store.RestoringLinks(ctx, u.ID, other, now)
+		if err != nil {
+			return err
+		}
+		if o := linkOfThen(links, l, hadOther); o != nil {
+			owner, err := s.owner(ctx, &account.Challenge{Channel: other, Address: o.Address})
+			if err != nil {
+				return err
+			}
+			if owner.ID == 0 || owner.ID == u.ID {
+				restore(u, o)
+			}
+		}
 	}
 	if !hadPassword || u.PasswordHash != "" || u.Email == "" || u.Phone == "" {
 		return nil
@@ -106,6 +124,33 @@ func (s *Service) undo(ctx context.Context, u *account.User, l *account.Link) (e
 	u.PasswordHash, err = s.hasher.Hash(paidBy(ctx, u, true, audit.SourceOf(ctx).Caller), rand.Text())
 	u.PasswordSince = l.Made
 	return err
+}
+
+// restore gives u the channel of a link, as old as it was.
+func restore(u *account.User, l *account.Link) {
+	*addressOf(u, l.Channel) = l.Address
+	if l.Channel == account.SMS {
+		u.PhoneSince = l.Since
+	} else {
+		u.EmailSince = l.Since
+	}
+}
+
+// linkOfThen returns the one among links, by time, that restores the settled channel which the
+// account had when the change of l was made: the first that left since, or else, in place of a
+// younger one, the last that left before; nil = there is none.
+func linkOfThen(links []account.Link, l *account.Link, hadYounger bool) *account.Link {
+	i := slices.IndexFunc(links, func(o account.Link) bool { return !o.Made.Before(l.Made) })
+	switch {
+	case i >= 0 && (links[i].Since.IsZero() || l.Made.Sub(links[i].Since) >= account.WayAge):
+		return &links[i]
+	case i < 0:
+		i = len(links)
+	}
+	if i == 0 || !hadYounger {
+		return nil
+	}
+	return &links[i-1]
 }
 
 // secure ends all sessions and tokens of the user of l.

@@ -123,10 +123,13 @@ func (s *Service) signInByPasskey(
 	if err != nil {
 		return nil, err
 	}
-	known := s.known.knows(attempt.Known(u.Email), u, now) ||
-		s.known.knows(attempt.Known(u.Phone), u, now)
+	since := s.known.since(attempt.Known(u.Email), u, now)
+	if since.IsZero() {
+		since = s.known.since(attempt.Known(u.Phone), u, now)
+	}
 	return s.startSession(ctx, u, entry{
-		device: attempt.Device, means: byPasskey, way: key.Way(), known: known, app: attempt.App,
+		device: attempt.Device, means: byPasskey, way: key.Way(), known: !since.IsZero(), since: since,
+		app: attempt.App,
 	}, now)
 }
 

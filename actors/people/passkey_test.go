@@ -29,6 +29,7 @@ type passkeyFixture struct {
 	ann   *account.User
 	in    *people.SignedIn
 	codes []string // of the last security key that was added
+	known bool     // the browser was known for a day when the session began
 }
 
 func newPasskeyFixture(t testing.TB) *passkeyFixture {
@@ -87,7 +88,9 @@ func (f *passkeyFixture) session(t testing.TB, token string) *account.Session {
 
 // proof is the password, in the session of in.
 func (f *passkeyFixture) proof(t testing.TB) people.Proof {
-	return people.Proof{Session: f.session(t, f.in.Token), Password: password, Caller: browser}
+	session := f.session(t, f.in.Token)
+	session.NewBrowser = session.NewBrowser && !f.known
+	return people.Proof{Session: session, Password: password, Caller: browser}
 }
 
 // answer returns an answer without a response, and its challenge.

@@ -29,7 +29,8 @@ func (f *passkeyFixture) newSecurityKey(t *testing.T, counter uint32) *passkeyte
 	return key
 }
 
-// inKnownBrowser signs Ann in with a browser that was known before, unless she needs a second factor.
+// inKnownBrowser signs Ann in with a browser that was known for a day, unless she needs a second
+// factor.
 func (f *passkeyFixture) inKnownBrowser(t *testing.T) {
 	t.Helper()
 	if f.reload(t).HasSecondFactor() {
@@ -41,6 +42,7 @@ func (f *passkeyFixture) inKnownBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.known = true
 }
 
 // waits signs Ann in by password up to the second step, and returns its token.

@@ -86,7 +86,7 @@ func (s *Service) SignIn(
 		known: s.known.knows(attempt.Known, u, now), app: attempt.App,
 	}
 	err = s.limitGuess(ctx, g, now, func(ctx context.Context) error {
-		in, err = s.authenticate(ctx, attempt, u, g.known, now)
+		in, err = s.authenticate(ctx, attempt, u, now)
 		return err
 	})
 	return in, err
@@ -105,8 +105,9 @@ func userOrZero(u *account.User, err error) (*account.User, error) {
 
 // authenticate starts a session for u if the password is right.
 func (s *Service) authenticate(
-	ctx context.Context, attempt SignIn, u *account.User, known bool, now time.Time,
+	ctx context.Context, attempt SignIn, u *account.User, now time.Time,
 ) (*SignedIn, error) {
+	since := s.known.since(attempt.Known, u, now)
 	ok, outdated, err := s.verify(ctx, u, attempt.Password)
 	if err != nil {
 		return nil, err
@@ -121,8 +122,8 @@ func (s *Service) authenticate(
 		u = s.rehash(ctx, u, attempt.Password, now)
 	}
 	return s.startSession(ctx, u, entry{
-		device: attempt.Device, means: byPassword, way: account.PasswordWay, known: known,
-		app: attempt.App, second: attempt.Second,
+		device: attempt.Device, means: byPassword, way: account.PasswordWay, known: !since.IsZero(),
+		since: since, app: attempt.App, second: attempt.Second,
 	}, now)
 }
 
@@ -131,11 +132,26 @@ type entry struct {
 	device string
 	means  string // of the sign-in, as in the audit trail; "" = the session replaces another one
 	way    account.Way
-	known  bool   // the browser has signed in to the account before
-	app    string // as in SignIn
+	known  bool      // the browser has signed in to the account before
+	since  time.Time // known: as in its mark; zero = for WayAge
+	app    string    // as in SignIn
 	second SecondStep
 	factor string // method of the second factor that was used (RFC 8176); "" = none
 	owns   bool   // the browser has used one before
+}
+
+// knownSince returns since when the browser is known to the account after the sign-in, WayAge ago at
+// most. Who has entered a code is the owner. A password alone makes a browser known, but may be stolen.
+func (e *entry) knownSince(now time.Time) time.Time {
+	settled := now.Add(-account.WayAge)
+	switch {
+	case e.way == account.EmailWay, e.way == account.PhoneWay,
+		e.known && e.since.Before(settled):
+		return settled
+	case e.known:
+		return e.since
+	}
+	return now
 }
 
 // amrOf says how a user signed in by a way in (RFC 8176).
@@ -239,14 +255,15 @@ func (s *Service) startSession(
 func (s *Service) beginSession(
 	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (in *SignedIn, current *account.User, err error) {
-	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
+	since := e.knownSince(now)
+	in = &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, since), User: u}
 	if e.factor != "" || e.owns {
-		in.Known = s.known.ownMark(u, now)
+		in.Known = s.known.ownMark(u, since)
 	}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
 		Expires: s.sessionExpiry(now, now), Device: e.device, Way: e.way,
-		AMR: e.amr(), NewBrowser: !e.known,
+		AMR: e.amr(), NewBrowser: now.Sub(since) < account.WayAge,
 	}
 	if e.factor != "" {
 		session.Factored = now

@@ -258,10 +258,10 @@ func (s *Service) signInWith(
 	if err != nil {
 		return nil, err
 	}
-	isKnown := s.known.knows(known(cmp.Or(u.Email, u.Phone)), u, now)
+	since := s.known.since(known(cmp.Or(u.Email, u.Phone)), u, now)
 	return s.startSession(ctx, u, entry{
-		device: by.Device, means: byProvider, way: c.Way(), known: isKnown, app: by.App,
-		second: by.Second,
+		device: by.Device, means: byProvider, way: c.Way(), known: !since.IsZero(), since: since,
+		app: by.App, second: by.Second,
 	}, now)
 }
 

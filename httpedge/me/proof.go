@@ -43,7 +43,8 @@ func (s *service) fresh(p *person) bool {
 	needs := s.needs(p)
 	switch {
 	case needs == people.NeedsCode,
-		needs == people.NeedsPassword && !p.HTTP.IsPost() && p.Session.Way.IsPasskey():
+		needs == people.NeedsPassword && !p.HTTP.IsPost() && p.Session.Way.IsPasskey() &&
+			(!asksItself(string(p.HTTP.Path())) || len(s.people.ProvingPasskeys(p.User, p.Now)) > 0):
 		s.askProof(p)
 		return false
 	case needs == people.NeedsFactor:

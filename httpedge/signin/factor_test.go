@@ -130,11 +130,15 @@ func TestManyWrongFactors(t *testing.T) {
 	st.NewUser(t, "Rosa", rosa)
 	owner := st.NewBrowser(t)
 	owner.Send(owner.Get("/login"), "email", rosa, "password", stacktest.Password)
-	owner.SendTo(owner.Get("/logout"), "/logout") // its next sign-in is of a known browser
+	owner.SendTo(owner.Get("/logout"), "/logout")
 	owner.Send(owner.Get("/login"), "email", rosa, "password", stacktest.Password).Shows(t, 200, "/me")
-	codes := owner.AddApp(owner.Get("/me/factors/app")).RecoveryCodes(t)
+	p := owner.Send(owner.Get("/me/factors/app"), "channel", "email") // also at the second sign-in
+	p = owner.Send(p, "code", st.Mail.Next(t, rosa).Code)
+	codes := owner.AddApp(p).RecoveryCodes(t)
+	owner.SendTo(owner.Get("/logout"), "/logout") // the next session has no code to a channel
+	p = owner.Send(owner.Get("/login"), "email", rosa, "password", stacktest.Password)
+	owner.Send(p, "code", codes[1]).Shows(t, 200, "/me")
 	jar, stolen := owner.Cookies(), st.NewBrowser(t)
-	var p stacktest.Page
 	for range account.FactorsNoticed + 1 {
 		cookie := "gatehouse=" + jar["gatehouse"] + "; gatehouse-form=" + jar["gatehouse-form"]
 		action, fields := stolen.Once("GET", "/login/step-up", nil, "Cookie", cookie).Form(t)

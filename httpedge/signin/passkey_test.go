@@ -95,6 +95,14 @@ func TestPasskeyFromAccountToApp(t *testing.T) {
 		t.Errorf("got %+v, want acr 2 by a passkey of Rosa", said)
 	}
 
+	// It is too young to prove a change by: the password does, and a code before a second factor.
+	other.Get("/me/password").Shows(t, 200, "/me/password")
+	p = other.Get("/me/factors/app")
+	p.Shows(t, 200, "/me/confirm")
+	p.Says(t, "we first send a code")
+	p = other.Send(p, "channel", "email")
+	other.Send(p, "code", st.Mail.Next(t, rosa).Code).Shows(t, 200, "/me/factors/app")
+
 	// What was sent is of no use again: neither the answer nor the challenge, in no browser.
 	credential := string(key.Get(t, optionsOf(t, login)))
 	for _, who := range []*stacktest.Browser{other, st.NewBrowser(t)} {

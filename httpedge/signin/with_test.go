@@ -413,6 +413,9 @@ func TestLyingProvider(t *testing.T) {
 		{"long subject", func(u *upstream) {
 			u.lie = func(c map[string]any) { c["sub"] = strings.Repeat("s", 256) }
 		}},
+		{"subject with NUL", func(u *upstream) {
+			u.lie = func(c map[string]any) { c["sub"] = "ada\x00" }
+		}},
 		{"swapped subject", func(u *upstream) { // userinfo is asked, since there is no name
 			u.lie = func(c map[string]any) { delete(c, "name") }
 			u.info = map[string]any{"sub": "somebody"}

@@ -168,8 +168,9 @@ func (c *Client) openIDIdentity(
 	case claims.Party != "" && claims.Party != p.ClientID,
 		claims.Party == "" && len(verified.Audience) > 1:
 		return nil, &oauth.ProviderError{Reason: "the id_token is for another client"}
-	case verified.Subject == "" || len(verified.Subject) > oauth.MostSubject:
-		return nil, &oauth.ProviderError{Reason: "the id_token has no subject, or a long one"}
+	case verified.Subject == "" || len(verified.Subject) > oauth.MostSubject ||
+		strings.ContainsRune(verified.Subject, 0):
+		return nil, &oauth.ProviderError{Reason: "the id_token has no subject, or one that cannot be kept"}
 	case verified.AccessTokenHash != "" && verified.VerifyAccessToken(token.AccessToken) != nil:
 		return nil, &oauth.ProviderError{Reason: "the id_token is of another access token"}
 	}

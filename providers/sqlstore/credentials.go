@@ -21,6 +21,8 @@ const (
 WHERE (l.address <> '' OR l.sent_to = '' OR l.sent_to IN (u.email, u.phone)) AND l.hash = `
 	selectLink = `SELECT l.user_id, l.made, l.ends, l.channel, l.sent_to, l.address, l.since` + fromLink + `$1`
 	linkOwner  = `SELECT l.user_id` + fromLink + `$1`
+	restoring  = `SELECT made, ends, address, since FROM links
+WHERE user_id = $1 AND channel = $2 AND address <> '' AND ends > $3 ORDER BY made`
 	deleteLink = `DELETE FROM links WHERE hash = $1`
 	// deleteLaterLinks deletes what would restore a channel that was added after an undone change.
 	deleteLaterLinks = `DELETE FROM links WHERE user_id = $1 AND made >= $2 AND address <> ''`
@@ -216,6 +218,21 @@ func (s *Store) Link(ctx context.Context, hash [32]byte) (*account.Link, error) 
 		return nil, fmt.Errorf("read link: %w", err)
 	}
 	return l, nil
+}
+
+// RestoringLinks implements account.NoticeStore.
+func (s *Store) RestoringLinks(
+	ctx context.Context, userID int64, channel account.Channel, now time.Time,
+) (all []account.Link, err error) {
+	err = readAll(ctx, s, restoring, []any{userID, string(channel), millis(now)}, func(r row) error {
+		l := account.Link{UserID: userID, Channel: channel}
+		var made, ends, since int64
+		err := r.Scan(&made, &ends, &l.Address, &since)
+		l.Made, l.Ends, l.Since = fromMillis(made), fromMillis(ends), fromMillis(since)
+		all = append(all, l)
+		return err
+	})
+	return all, wrap("read links", err)
 }
 
 // UseLink implements account.NoticeStore.
