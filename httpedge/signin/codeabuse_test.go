@@ -42,12 +42,12 @@ func browserAt(st stacktest.Reachable, t *testing.T, network int) *stacktest.Bro
 // in: in the browser that has a code, in a known one, and in a new one by the long code. Responses
 // are the same for an address without an account.
 func TestStrangersDoNotLockOut(t *testing.T) {
-	st := newProxied(t)
-	st.NewUser(t, "Ada", ada)
-	known := browserAt(st, t, 100)
-	known.Send(known.Get("/login"), "email", ada, "password", stacktest.Password).Shows(t, 200,
-		"/me")
 	for _, email := range []string{ada, "nobody@example.com"} {
+		st := newProxied(t)
+		st.NewUser(t, "Ada", ada)
+		known := browserAt(st, t, 100)
+		known.Send(known.Get("/login"), "email", ada, "password", stacktest.Password).Shows(t, 200,
+			"/me")
 		early := browserAt(st, t, 101)
 		entered := early.Send(early.Get("/reset"), "email", email)
 		entered.Shows(t, 200, "/reset/verify")
@@ -83,9 +83,6 @@ func TestStrangersDoNotLockOut(t *testing.T) {
 		p = fresh.Send(fresh.Get("/reset"), "email", email)
 		fresh.Send(p, "code", last.Code, "password", stacktest.NewPassword).Shows(t, 422,
 			"/reset/verify")
-		for st.Mail.Count() > 0 {
-			st.Mail.Next(t, email)
-		}
 	}
 }
 
