@@ -26,10 +26,13 @@ import (
 
 const annMail, annPhone = "ann@example.com", "+14155550155"
 
+// change changes a credential of a user.
+type change = func(*codeFixture, *account.User, people.Proof) error
+
 // credentialRow is a row of the table of all changes of credentials, as it is made.
 type credentialRow struct {
 	has     account.User // before; its PasswordHash says only whether there is one
-	do      func(*codeFixture, *account.User, people.Proof) error
+	do      change
 	wants   audit.Action
 	notices map[string]account.Kind
 	ends    bool // other sessions
@@ -50,14 +53,14 @@ func changeTo(channel account.Channel, address string) func(
 	}
 }
 
-func remove(channel account.Channel) func(*codeFixture, *account.User, people.Proof) error {
+func remove(channel account.Channel) change {
 	return func(f *codeFixture, u *account.User, p people.Proof) error {
 		_, err := f.RemoveAddress(f.ctx, u, p, channel, f.now)
 		return err
 	}
 }
 
-func allowPhone(allowed bool) func(*codeFixture, *account.User, people.Proof) error {
+func allowPhone(allowed bool) change {
 	return func(f *codeFixture, u *account.User, p people.Proof) error {
 		return f.SetPhoneSignIn(f.ctx, u, p, allowed, f.now)
 	}
@@ -261,8 +264,8 @@ var withApp = account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
 
 // afterFactor makes a change in a session in which the second factor was used.
 func afterFactor(
-	do func(*codeFixture, *account.User, people.Proof) error,
-) func(*codeFixture, *account.User, people.Proof) error {
+	do change,
+) change {
 	return func(f *codeFixture, u *account.User, p people.Proof) error {
 		session := *p.Session
 		session.Factored, p.Session = f.now, &session
@@ -750,7 +753,7 @@ func TestUndoLeavesOutTakenAddress(t *testing.T) {
 	f := newCodeFixture(t)
 	u := f.newUser(t, byBoth)
 	proof := people.Proof{Session: f.newSession(t, u), Password: password}
-	for _, change := range []func(*codeFixture, *account.User, people.Proof) error{
+	for _, change := range []change{
 		changeTo(account.SMS, evePhone), changeTo(account.Email, eve),
 	} {
 		if err := change(f, f.again(t, u), proof); err != nil {
@@ -868,36 +871,40 @@ func TestYoungChannelGetsNoUndo(t *testing.T) {
 // also when the owner changes the address on that day.
 func TestUndoMakesNoPhoneStronger(t *testing.T) {
 	newPhone, newMail := changeTo(account.SMS, evePhone), changeTo(account.Email, eve)
-	for name, changes := range map[string][]func(*codeFixture, *account.User, people.Proof) error{
+	for name, changes := range map[string][]change{
 		"the number":                   {newPhone},
 		"the number, then the address": {newPhone, newMail},
 		"the address, then the number": {newMail, newPhone},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f := newCodeFixture(t)
-			u := f.newUser(t, byBoth)
-			proof := people.Proof{Session: f.newSession(t, u), Password: password}
-			for _, change := range changes {
-				if err := change(f, f.again(t, u), proof); err != nil {
-					t.Fatal(err)
-				}
-				f.advance(time.Minute)
-			}
-			undo := f.linkTo(t, annPhone)
-			if _, err := f.ChangePassword(f.ctx, f.again(t, u), proof, newPassword, f.now); err != nil {
-				t.Fatal(err)
-			}
-			got, err := f.UseLink(f.ctx, undo, f.now)
-			if err != nil || got.Phone != annPhone || got.Email != annMail || !got.EmailSince.IsZero() ||
-				!got.MustUsePassword(true) {
-				t.Errorf("got %+v and error %v, want a number that does not sign in alone", got, err)
-			}
-			for _, p := range []string{password, newPassword} {
-				if _, err := f.SignIn(f.ctx, people.SignIn{Email: annMail, Password: p}, f.now); err == nil {
-					t.Error("got a sign-in by a password that was removed")
-				}
-			}
-		})
+		for database, create := range databases {
+			t.Run(database+"/"+name, func(t *testing.T) { undoStolenPhone(t, create(t), changes) })
+		}
+	}
+}
+
+func undoStolenPhone(t *testing.T, url string, changes []change) {
+	f := newCodeFixtureOn(t, url)
+	u := f.newUser(t, byBoth)
+	proof := people.Proof{Session: f.newSession(t, u), Password: password}
+	for _, change := range changes {
+		if err := change(f, f.again(t, u), proof); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(time.Minute)
+	}
+	undo := f.linkTo(t, annPhone)
+	if _, err := f.ChangePassword(f.ctx, f.again(t, u), proof, newPassword, f.now); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.UseLink(f.ctx, undo, f.now)
+	if err != nil || got.Phone != annPhone || got.Email != annMail || !got.EmailSince.IsZero() ||
+		!got.MustUsePassword(true) {
+		t.Errorf("got %+v and error %v, want a number that does not sign in alone", got, err)
+	}
+	for _, p := range []string{password, newPassword} {
+		if _, err := f.SignIn(f.ctx, people.SignIn{Email: annMail, Password: p}, f.now); err == nil {
+			t.Error("got a sign-in by a password that was removed")
+		}
 	}
 }
 
