@@ -267,22 +267,15 @@ func (s *State) Begin(name string, in *Input) (from Position, done bool, err err
 			s.at = f
 		}
 	}
-	isKnown := s.at != nil
-	if !isKnown {
-		if s.at, err = s.unpacked(name, in); err != nil {
-			return Position{}, false, err
-		}
-	}
-	if s.at == nil {
+	if s.at != nil {
+		err = s.resume()
+	} else if s.at, err = s.unpacked(name, in); err == nil && s.at == nil {
 		s.at = &inputFile{Name: name}
-		if s.at.Sum, s.at.Head, err = in.sum(); err != nil {
-			return Position{}, false, err
-		}
+		s.at.Sum, s.at.Head, err = in.sum()
 		s.file.Inputs = append(s.file.Inputs, s.at)
-	} else if isKnown {
-		if err := s.resume(); err != nil {
-			return Position{}, false, err
-		}
+	}
+	if err != nil {
+		return Position{}, false, err
 	}
 	s.at.Size, s.at.Modified = in.opened.Size(), in.opened.ModTime()
 	if s.at.Done && s.Done() {
