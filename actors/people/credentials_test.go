@@ -40,8 +40,7 @@ type credentialRow struct {
 }
 
 // changeTo returns a change of an address, whose code comes to the new one.
-func changeTo(channel account.Channel, address string) func(
-	*codeFixture, *account.User, people.Proof) error {
+func changeTo(channel account.Channel, address string) change {
 	return func(f *codeFixture, u *account.User, p people.Proof) error {
 		ctx := f.ctx
 		code, err := f.BeginChange(ctx, u, p, channel, address, testBrowser, f.now)
@@ -263,9 +262,7 @@ var withApp = account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
 		RecoveryCodes: [][]byte{make([]byte, 32)}}}
 
 // afterFactor makes a change in a session in which the second factor was used.
-func afterFactor(
-	do change,
-) change {
+func afterFactor(do change) change {
 	return func(f *codeFixture, u *account.User, p people.Proof) error {
 		session := *p.Session
 		session.Factored, p.Session = f.now, &session
