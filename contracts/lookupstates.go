@@ -139,6 +139,8 @@ func parseCached(a arguments) (setUp, error) {
 			if entry == nil {
 				return stateErrorf("query %s: there is no result to cache", a.text("query"))
 			}
+			now := time.Now()
+			f.values["cached_at"] = now.Add(-entry.Copy(now).Age - age)
 			if age > 0 {
 				if err := f.restartWith(ctx, q, entry, age); err != nil {
 					return err
@@ -146,7 +148,7 @@ func parseCached(a arguments) (setUp, error) {
 				break
 			}
 		}
-		f.values["cached_query"], f.values["cached_at"] = a.text("query"), time.Now().Add(-age)
+		f.values["cached_query"] = a.text("query")
 		return nil
 	}, a.within("age", 0, 300)
 }
