@@ -183,6 +183,7 @@ func (f *fixture) config(issuer string, database sqlstore.Config, log io.Writer)
 	c.Lookups.CacheEntries, c.Lookups.Timeout, c.Lookups.Concurrency = 1000, time.Minute, 4
 	c.Lookups.Breaker.Failures, c.Lookups.Breaker.Cooldown = breakerFailures, 30*time.Second
 	c.Identity.Database = database
+	c.Identity.Database.WriteTimeout = time.Minute
 	c.Identity.Hasher = account.NewHasher(account.CheapCost())
 	if f.cluster != nil {
 		c.Cluster = &stack.Cluster{Listen: "127.0.0.1:0"}

@@ -4,6 +4,7 @@ package tools_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,7 +97,9 @@ func pacts(t *testing.T) []string {
 // serve runs pactcheck serve until the test ends.
 func serve(t *testing.T) (base, states string) {
 	t.Helper()
-	command := exec.Command(filepath.Join(built, "pactcheck"), "serve", "--port", "0", "--json")
+	command := exec.Command(filepath.Join(built, "pactcheck"), "serve", "--port", "0", "--json", "--log")
+	var log bytes.Buffer
+	command.Stderr = &log
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +113,11 @@ func serve(t *testing.T) (base, states string) {
 		}
 		if err := command.Wait(); err != nil {
 			t.Errorf("got %v, want pactcheck serve to end in order", err)
+		}
+		for line := range strings.Lines(log.String()) {
+			if t.Failed() && strings.Contains(line, "level=ERROR") {
+				t.Log(line)
+			}
 		}
 	})
 	var addresses struct {
