@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -625,6 +626,19 @@ func TestLookupOfHostileServer(t *testing.T) {
 	if got.code != exitUsage || !strings.Contains(got.stderr, "the API key") ||
 		strings.Contains(got.stderr, "secret") {
 		t.Errorf("got %+v for a key with a line end, want code 2 and no secret", got)
+	}
+}
+
+// TestLookupOfUntrustedServer expects a wrong certificate to end a long job at once.
+func TestLookupOfUntrustedServer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	got := runOnce(t, nil, "lookup", "--file", write(t, "queries", "8.8.8.8\n"), "--server", server.URL)
+	if got.code != exitFailed || !strings.Contains(got.stderr, "the server's certificate is not trusted") {
+		t.Errorf("got %+v, want code 1 and the reason", got)
 	}
 }
 

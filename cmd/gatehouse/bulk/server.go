@@ -132,7 +132,7 @@ func (s *Server) ask(ctx context.Context, number int64, batch []*question) error
 		r := s.post(ctx, batch)
 		r.rest = append(r.rest, s.retries(&r)...)
 		batch = r.rest
-		var refused *refusedError
+		var refused refusedError
 		switch {
 		case errors.As(r.err, &refused):
 			s.limiter.succeed()
@@ -205,15 +205,16 @@ func (r *reply) cause() error {
 	return errors.New("the server has no capacity")
 }
 
-// A refusedError says that a server does not take the requests of this program.
-type refusedError struct {
-	status  int
-	message string
-}
+// A refusedError says that a server does not take the requests of this program, so that none is
+// repeated.
+type refusedError struct{ error }
 
-func (e *refusedError) Error() string {
-	if e.status == http.StatusNotFound {
-		return "the server has no /api/stream: give the address that serves lookups, without a path"
+// refusal returns the error of a response with a status.
+func refusal(status int, message string) error {
+	if status == http.StatusNotFound {
+		return refusedError{errors.New(
+			"the server has no /api/stream: give the address that serves lookups, without a path")}
 	}
-	return strings.TrimSpace(fmt.Sprintf("the server refuses: status %d %s", e.status, e.message))
+	return refusedError{errors.New(strings.TrimSpace(
+		fmt.Sprintf("the server refuses: status %d %s", status, message)))}
 }

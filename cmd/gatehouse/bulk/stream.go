@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -48,14 +49,20 @@ func (s *Server) post(ctx context.Context, batch []*question) reply {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
-		return reply{err: &refusedError{message: "the address of the server is wrong"}}
+		return reply{err: refusedError{errors.New("the address of the server is wrong")}}
 	}
 	request.Header.Set("Content-Type", "text/plain")
 	if s.config.Key != "" {
 		request.Header.Set("X-Api-Key", s.config.Key)
 	}
 	response, err := s.config.Client.Do(request)
-	if err != nil {
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &untrusted):
+		return reply{err: refusedError{fmt.Errorf(
+			"the server's certificate is not trusted (SSL_CERT_FILE names a file with those to trust): %w",
+			untrusted)}}
+	case err != nil:
 		return reply{rest: batch, err: err}
 	}
 	defer response.Body.Close()
@@ -67,7 +74,7 @@ func (s *Server) post(ctx context.Context, batch []*question) reply {
 			err: fmt.Errorf("status %d", status)}
 	default:
 		text, _ := io.ReadAll(io.LimitReader(response.Body, maxLine)) // as much as there is
-		return reply{err: &refusedError{status, fastjson.GetString(text, "message")}}
+		return reply{err: refusal(status, fastjson.GetString(text, "message"))}
 	}
 }
 
