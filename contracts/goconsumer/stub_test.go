@@ -21,4 +21,11 @@ func TestStub(t *testing.T) {
 		failure.Status != 401 {
 		t.Errorf("got %v, want 401", err)
 	}
+	if got, err := c.Lookup(t.Context(), "8.8.8.8"); err != nil || got.Location.Country == "" {
+		t.Errorf("got %+v and error %v, want a place", got, err)
+	}
+	if _, err := c.Lookup(t.Context(), "10.0.0.1"); !errors.As(err, &failure) ||
+		failure.Reason != "private_range" {
+		t.Errorf("got %v, want private_range", err)
+	}
 }

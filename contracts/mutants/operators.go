@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +30,11 @@ func operatorMutants() []Mutant {
 		below("POST /admin/v1/users", "Location is another", header("Location", "/admin/v1/users/4711")),
 		below("POST /admin/v1/resources", "Location is another", header("Location", "/admin/v1/resources/4711")),
 		below("GET /admin/v1/audit", "an event is of next year", shifted("events.*.time", year)),
+		below("GET /admin/v1/audit", "events are turned around", each("events", func(v any) any {
+			slices.Reverse(v.([]any))
+			return v
+		})),
+		asked("GET /admin/v1/audit", "order is ignored", func(r *http.Request) { unquery(r, "order") }),
 		below("GET /admin/v1/clients", "pages of all sites may read it", header("Access-Control-Allow-Origin", "*")),
 	}
 }

@@ -747,12 +747,19 @@ factor_used connection_added connection_removed provider_created provider_change
 		"actor": object{"kind": "system", "id": null}, "request_id": null, "caller": null, "browser": null}
 	happened := func(pairs ...any) state { return given("an event in the audit trail", pairs...) }
 	one := func(e any) object { return object{"events": []any{e}, "next": ""} }
+	groups := []state{did("PUT groups/support {}\nPUT groups/admins {}")}
+	created := func(first, second string) object {
+		return object{"next": "", "events": []any{object{"action": "group_created", "target": first},
+			object{"action": "group_created", "target": second}}}
+	}
 	ops := []operation{
 		{method: "GET", path: "audit", query: []string{"after", "0", "before", "1000000", "since", "2026-01-01T00:00:00Z", "user", "17",
 			"client", "0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c90", "action", "sign_in", "order", "oldest", "limit", "2"},
 			given: []state{happened("actor", "user")}, json: one(event(nil))},
-		{method: "GET", path: "audit", name: ", the newest first", query: []string{"action", "sign_in", "order", "newest"},
-			given: []state{happened("actor", "user")}, json: one(event(nil))},
+		{method: "GET", path: "audit", name: ", the oldest first", query: []string{"action", "group_created"},
+			given: groups, json: created("support", "admins")},
+		{method: "GET", path: "audit", name: ", the newest first", query: []string{"action", "group_created", "order", "newest"},
+			given: groups, json: created("admins", "support")},
 		{method: "GET", path: "audit", name: ", one page", query: []string{"action", "sign_in", "limit", "1"},
 			given: []state{happened("known", false)}, json: object{"events": []any{event(nothing)}, "next": pacttest.Pattern("1", "^[1-9][0-9]*$")}},
 		{method: "GET", path: "audit", name: ", with only documented members", json: names(object{"events": []any{}, "next": "a"})},
