@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,16 +60,23 @@ type keySetOf struct {
 	err     error     // why there are none
 }
 
-// keySource is where the keys of a client are: one of its members is set.
+// keySource is where the keys of a client are: one of its members is set, or document and text.
 type keySource struct {
 	text      string          // the keys themselves
 	url       string          // of the keys
 	federated oauth.Federated // their issuer
+	document  string          // that describes the client, and had text when a person consented
 }
+
+// isFetched reports whether the keys are elsewhere, and may change there.
+func (k *keySource) isFetched() bool { return k.text == "" || k.document != "" }
 
 func keySourceOf(o *oauth.ClientOptions) keySource {
 	if o.IsFederated() && o.Federated.JWKS == "" {
 		return keySource{federated: o.Federated}
+	}
+	if o.JWKS != "" && o.MetadataURL != "" {
+		return keySource{text: o.JWKS, document: o.MetadataURL}
 	}
 	return keySource{text: o.JWKS + o.Federated.JWKS, url: o.JWKSURI} // two of them are ""
 }
@@ -206,12 +214,12 @@ func (p *prover) check(
 // errNoKeys is what a client is told whose keys cannot be fetched.
 var errNoKeys = &oauth.Error{
 	Code:        oauth.TemporarilyUnavailable,
-	Description: "The client's keys could not be fetched from its jwks_uri or issuer.",
-	Hint:        "Serve the keys as JSON at a public https address, and try again in a minute.",
+	Description: "The client's keys could not be fetched from its document, jwks_uri or issuer.",
+	Hint:        "Serve them as JSON at a public https address, and try again in a minute.",
 	RetryAfter:  keysAgain,
 }
 
-// keysOf returns the keys of a client. Those of a jwks_uri are fetched again when none has the name
+// keysOf returns the keys of a client. Those that it serves are fetched again when none has the name
 // that a says, at most once a minute.
 func (s *Service) keysOf(
 	ctx context.Context, client *oauth.Client, a *oauth.Assertion, caller netip.Addr, now time.Time,
@@ -221,13 +229,13 @@ func (s *Service) keysOf(
 	switch {
 	case !ok || set.source != source:
 		set = nil
-	case source.text != "":
+	case !source.isFetched():
 	case now.Sub(set.read) >= keysFresh,
 		now.Sub(set.read) >= keysAgain && (set.err != nil || a.Key(set.keys) == nil):
 		set = nil
 	}
 	if set == nil {
-		by, err := s.payerOf(client, caller, now)
+		by, err := s.payerOf(client, source, caller, now)
 		if err == nil {
 			set, err = s.readKeySet(ctx, client, source, by, now)
 		}
@@ -244,7 +252,7 @@ func (s *Service) keysOf(
 // payerOf returns who has the keys of a client fetched: the client, if an operator has registered
 // it, or the network of the caller. Anybody can register clients and name their servers.
 func (s *Service) payerOf(
-	client *oauth.Client, caller netip.Addr, now time.Time,
+	client *oauth.Client, source keySource, caller netip.Addr, now time.Time,
 ) (oauth.Payer, error) {
 	network := ratelimit.SitePrefix(caller)
 	if !client.Options.SelfRegistered {
@@ -252,7 +260,7 @@ func (s *Service) payerOf(
 			ID: "client " + client.ID, Network: network, Class: oauth.Operators,
 		}, nil
 	}
-	if client.Options.JWKSURI != "" {
+	if source.isFetched() {
 		if wait := s.prover.fetchers.Take(caller, now); wait > 0 {
 			return oauth.Payer{}, tooMany("Too many keys of clients had to be fetched.", wait)
 		}
@@ -272,7 +280,7 @@ func (s *Service) readKeySet(
 	read := s.prover.fetches.DoChan(fmt.Sprint(client.ID, source, by.ID), func() (any, error) {
 		set := &keySetOf{source: source, read: now, asOf: now}
 		text := []byte(source.text)
-		if source.text == "" {
+		if source.isFetched() {
 			text, set.err = s.fetchKeys(source, by)
 		}
 		if errors.Is(set.err, oauth.ErrBusy) {
@@ -306,7 +314,20 @@ func (s *Service) fetchKeys(source keySource, by oauth.Payer) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.lifetime, assertionChecks)
 	defer cancel()
 	address := source.url
-	if address == "" {
+	switch {
+	case source.document != "":
+		text, err := s.config.Fetcher.Fetch(ctx, source.document, keysAgain, by)
+		if err != nil {
+			return nil, err
+		}
+		said, err := s.parseDocument(ctx, source.document, text)
+		if err != nil {
+			return nil, err
+		}
+		if address = said.Options.JWKSURI; address == "" {
+			return []byte(cmp.Or(said.Options.JWKS, `{"keys":[]}`)), nil
+		}
+	case address == "":
 		metadata, err := s.config.Fetcher.Fetch(ctx, source.federated.MetadataURL(), keysAgain, by)
 		if err != nil {
 			return nil, err

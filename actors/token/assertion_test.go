@@ -242,47 +242,65 @@ func TestKeyFetchesAreCharged(t *testing.T) {
 	}
 }
 
+// TestServedKeysRotate has a client change its keys, which it serves by themselves or in the document that
+// describes it.
 func TestServedKeysRotate(t *testing.T) {
-	server := &served{}
-	f := newFixture(t, func(c *token.Config) { c.Issuer, c.Fetcher = testIssuer, server })
+	const at = "https://keys.example/client.json"
+	document := func(keys string) string {
+		return `{"client_id":"` + at + `","client_name":"Keys","redirect_uris":["https://keys.example/cb"],` +
+			`"token_endpoint_auth_method":"private_key_jwt","jwks":` + keys + `}`
+	}
 	first, second := newClientKey(t, "first"), newClientKey(t, "second")
-	c, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant,
-		Options: oauth.ClientOptions{JWKSURI: "https://keys.example/jwks"}})
-	now, n := time.Now(), 0
-	send := func(key clientKey, at time.Duration, want oauth.Code, fetches int32) {
-		t.Helper()
-		n++
-		_, fault := f.Token(t.Context(),
-			proves(c.ID, key.assert(t, c.ID, strconv.Itoa(n), now.Add(at))), now.Add(at))
-		var got oauth.Code
-		if fault != nil {
-			got = fault.Code
-		}
-		if got != want || server.fetches.Load() != fetches {
-			t.Errorf("after %v: got %q and %d fetches, want %q and %d", at, got,
-				server.fetches.Load(), want, fetches)
-		}
+	for name, row := range map[string]struct {
+		options oauth.ClientOptions
+		text    func(keys string) string
+	}{
+		"jwks_uri": {oauth.ClientOptions{JWKSURI: at}, func(keys string) string { return keys }},
+		"document": {oauth.ClientOptions{MetadataURL: at, SelfRegistered: true, JWKS: jwksOf(t, first)}, document},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &served{}
+			f := newFixture(t, func(c *token.Config) {
+				c.Issuer, c.Fetcher, c.ClientMetadata = testIssuer, server, true
+			})
+			c, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant, Options: row.options})
+			now, n := time.Now(), 0
+			send := func(key clientKey, at time.Duration, want oauth.Code, fetches int32) {
+				t.Helper()
+				n++
+				_, fault := f.Token(t.Context(),
+					proves(c.ID, key.assert(t, c.ID, strconv.Itoa(n), now.Add(at))), now.Add(at))
+				var got oauth.Code
+				if fault != nil {
+					got = fault.Code
+				}
+				if got != want || server.fetches.Load() != fetches {
+					t.Errorf("after %v: got %q and %d fetches, want %q and %d", at, got,
+						server.fetches.Load(), want, fetches)
+				}
+			}
+			serve := func(keys ...clientKey) {
+				text := row.text(jwksOf(t, keys...))
+				server.keys.Store(&text)
+			}
+			send(first, 0, oauth.TemporarilyUnavailable, 1)
+			serve(first)
+			send(first, time.Second, oauth.TemporarilyUnavailable, 1) // it is not asked at once
+			send(first, time.Minute, "", 2)
+			send(first, time.Minute, "", 2)
+			serve(first, second)
+			send(second, 90*time.Second, oauth.InvalidClient, 2) // a minute has not passed
+			send(second, 2*time.Minute, "", 3)
+			send(first, 2*time.Minute, "", 3)
+			for range 10 {
+				send(newClientKey(t, "unknown"), 150*time.Second, oauth.InvalidClient, 3)
+			}
+			server.keys.Store(nil)
+			send(second, 2*time.Hour, "", 4) // the former keys are better than none
+			serve(second)
+			send(first, 4*time.Hour, oauth.InvalidClient, 5)
+		})
 	}
-	serve := func(keys ...clientKey) {
-		text := jwksOf(t, keys...)
-		server.keys.Store(&text)
-	}
-	send(first, 0, oauth.TemporarilyUnavailable, 1)
-	serve(first)
-	send(first, time.Second, oauth.TemporarilyUnavailable, 1) // it is not asked at once
-	send(first, time.Minute, "", 2)
-	send(first, time.Minute, "", 2)
-	serve(first, second)
-	send(second, 90*time.Second, oauth.InvalidClient, 2) // a minute has not passed
-	send(second, 2*time.Minute, "", 3)
-	send(first, 2*time.Minute, "", 3)
-	for range 10 {
-		send(newClientKey(t, "unknown"), 150*time.Second, oauth.InvalidClient, 3)
-	}
-	server.keys.Store(nil)
-	send(second, 2*time.Hour, "", 4) // the former keys are better than none
-	serve(second)
-	send(first, 4*time.Hour, oauth.InvalidClient, 5)
 }
 
 // issuer is a Fetcher of the metadata and keys of another issuer.
