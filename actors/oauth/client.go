@@ -184,8 +184,8 @@ type ClientOptions struct {
 	// MetadataChanged is when a person accepted other redirect URIs or keys in that document, in
 	// Unix milliseconds. Earlier consents do not count.
 	MetadataChanged int64 `json:"metadata_changed,omitempty"`
-	// MetadataFetched is when that document was last found to say what is stored, in Unix
-	// milliseconds; a day old at most while it is used.
+	// MetadataFetched is when that document was last found to say what people have consented to, in
+	// Unix milliseconds; a day old at most while it is used. 0 = it has said something else since.
 	MetadataFetched int64 `json:"metadata_fetched,omitempty"`
 }
 

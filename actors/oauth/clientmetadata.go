@@ -196,10 +196,16 @@ func (c *Client) Describe(fresh *Client) (described *Client, changed bool) {
 	return &d, changed
 }
 
+// IsOutdatedBy reports whether people have to consent again to what a document says of the stored
+// client.
+func (c *Client) IsOutdatedBy(described *Client) bool {
+	_, changed := c.Describe(described)
+	return changed
+}
+
 // IsSame reports whether the stored client says what a document says of it.
 func (c *Client) IsSame(described *Client) bool {
-	_, changed := c.Describe(described)
-	return !changed && c.Name == described.Name && c.URI == described.URI &&
+	return !c.IsOutdatedBy(described) && c.Name == described.Name && c.URI == described.URI &&
 		c.Grants == described.Grants
 }
 

@@ -87,6 +87,9 @@ func (s *Service) MetadataClient(
 	if charged && (err != nil || wrong != nil) { // a server's failure keeps nobody from other applications
 		s.fetches.Forgive(userID)
 	}
+	if err == nil && stored != nil {
+		s.noteFetched(ctx, stored, wrong == nil && !stored.IsOutdatedBy(fresh), now)
+	}
 	if err != nil && stored.Holds(now) {
 		if known, failed := s.config.Tokens.HasConsent(ctx, stored.ID); failed != nil {
 			return nil, false, failed
@@ -109,17 +112,29 @@ func (s *Service) MetadataClient(
 			Description: "The document that describes the application is not valid.",
 			Hint:        "Correct the document at client_id: " + wrong.Error() + "."}
 	}
-	if stored != nil && stored.IsSame(fresh) && stored.NeedsFetched(now) {
-		_, err := s.writeClient(ctx, stored.ID, func(c *oauth.Client) error {
-			c.Options.MetadataFetched = now.UnixMilli()
-			return nil
-		})
-		if err != nil { // the next request tries again
-			s.config.Logger.Warn("a client's document was not noted as fetched", "error", err)
-		}
-	}
 	c, changed = stored.Describe(fresh)
 	return c, changed, nil
+}
+
+// noteFetched notes of a stored client whether its document has just said what people have consented
+// to. When it has not, the stored description no longer holds without the document.
+func (s *Service) noteFetched(
+	ctx context.Context, stored *oauth.Client, isSame bool, now time.Time,
+) {
+	fetched := int64(0)
+	if isSame {
+		fetched = now.UnixMilli()
+	}
+	if isSame && !stored.NeedsFetched(now) || fetched == stored.Options.MetadataFetched {
+		return
+	}
+	_, err := s.writeClient(ctx, stored.ID, func(c *oauth.Client) error {
+		c.Options.MetadataFetched = fetched
+		return nil
+	})
+	if err != nil { // the next request tries again
+		s.config.Logger.Warn("a client's document was not noted as fetched", "error", err)
+	}
 }
 
 // parseDocument returns the client that a metadata document describes. The error is for people to

@@ -49,6 +49,14 @@ func (d *documents) set(text string) {
 	d.texts[agentURL], d.kept = text, false
 }
 
+// remove has the server no longer serve the document.
+func (d *documents) remove() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.texts, agentURL)
+	d.kept = false
+}
+
 func agentDocument(redirect string) string {
 	return `{"client_id":"` + agentURL + `","client_name":"Agent","redirect_uris":["` + redirect +
 		`"],"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"]}`
@@ -246,9 +254,7 @@ func TestDocumentThatCannotBeFetched(t *testing.T) {
 	fetched(20 * day)
 	b.Send(b.Authorize(askedByAgent(agentReturn)), "account", stacktest.ChooserValue(user.ID)).
 		Shows(t, 200, "/consent") // this notes that the document is as it was
-	d.mu.Lock()
-	delete(d.texts, agentURL)
-	d.mu.Unlock()
+	d.remove()
 	c, err := st.Store.Client(t.Context(), oauth.StoredClientID(agentURL))
 	if err != nil || time.Since(time.UnixMilli(c.Options.MetadataFetched)) > time.Hour {
 		t.Errorf("got %+v, %v, want the document noted as fetched", c, err)
@@ -274,6 +280,33 @@ func TestDocumentThatCannotBeFetched(t *testing.T) {
 	other := askedByAgent(agentReturn)
 	other.Set("client_id", unknown)
 	b.Authorize(other).Shows(t, 400, "/oauth/authorize")
+}
+
+// TestOutdatedDocumentDoesNotComeBack has a document lose its redirect URI, or its sense, and then not be
+// served any more. What it said before does not hold.
+func TestOutdatedDocumentDoesNotComeBack(t *testing.T) {
+	const first = "https://agent.example/a"
+	for name, text := range map[string]string{
+		"other redirect URI": agentDocument("https://agent.example/b"), "none": "{}"} {
+		t.Run(name, func(t *testing.T) {
+			d := &documents{texts: map[string]string{agentURL: agentDocument(first)}}
+			st := stacktest.NewIdentity(t, withDocuments(d))
+			st.NewUser(t, "Rosa", rosa)
+			b := st.NewBrowser(t)
+			b.Allow(askedByAgent(first), rosa)
+			silent := askedByAgent(first, "prompt", "none")
+			d.set(text)
+			b.Authorize(silent).Shows(t, 400, "/oauth/authorize")
+			d.remove()
+			b.Authorize(silent).Shows(t, 400, "/oauth/authorize")
+			d.set(agentDocument(first)) // it says so again
+			b.Authorize(silent)
+			d.remove()
+			if p := b.Authorize(silent); !strings.HasPrefix(p.Location, first+"?code=") {
+				t.Errorf("got %d to %q, want a code", p.Status, p.Location)
+			}
+		})
+	}
 }
 
 func TestMetadataDocumentsAreOff(t *testing.T) {
