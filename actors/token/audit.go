@@ -110,7 +110,7 @@ type clientMember struct {
 	value any
 }
 
-// membersOf returns the members of a client that operators change, without secrets. A client has
+// membersOf returns the members of a client that operators or its document change, without secrets. A client has
 // nil in place of an empty list.
 func membersOf(c *oauth.Client) []clientMember {
 	list := func(all []string) any { return append([]string{}, all...) }
@@ -121,6 +121,7 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"redirect_uris", list(c.RedirectURIs)},
 		{"scopes", list(c.Scopes.Names())},
 		{"grants", list(c.Grants.Names())},
+		{"public", c.Public},
 		{"operator", c.Operator},
 		{"loopback_any_port", c.LoopbackAnyPort},
 		{"introspect_any", c.IntrospectAny},
@@ -134,6 +135,7 @@ func membersOf(c *oauth.Client) []clientMember {
 		{"access_token_format", map[bool]string{true: "jwt", false: "opaque"}[o.JWTAccessTokens]},
 		{"jwks", o.JWKS},
 		{"jwks_uri", o.JWKSURI},
+		{"metadata_url", o.MetadataURL},
 		{"federated", o.Federated},
 		{"id_jag", o.IDJAG},
 		{"resources", list(o.Resources)},

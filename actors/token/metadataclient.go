@@ -185,7 +185,7 @@ func (s *Service) createMetadataClient(
 	defer s.inflight.Leave()
 	c := *described
 	c.Created, c.Options.MetadataFetched = now, now.UnixMilli()
-	err := s.config.Tokens.CreateClient(ofClient(ctx, audit.ClientCreated, c.ID), &c)
+	err := s.config.Tokens.CreateClient(ofWholeClient(ctx, audit.ClientCreated, audit.After, &c), &c)
 	if err == nil {
 		return nil
 	}

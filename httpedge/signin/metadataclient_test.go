@@ -196,6 +196,14 @@ func TestChangedDocumentNeedsConsent(t *testing.T) {
 	code(one.Send(consent, "decision", "allow"), second)
 	code(one.Authorize(silent(second)), second)
 	two.Authorize(silent(second)).Shows(t, 400, "/oauth/authorize") // accepted the old document only
+
+	trail := st.NewOperator(t).Do(200, http.MethodGet, "/audit?client_id="+oauth.StoredClientID(agentURL), "").Body
+	for _, said := range []string{`"client_created"`, `"metadata_url":"` + agentURL, `"redirect_uris":["` + first + `"]`,
+		`"client_changed"`, `"details":["redirect_uris"]`, `"redirect_uris":["` + second + `"]`} {
+		if !strings.Contains(trail, said) {
+			t.Errorf("got the trail %s, want %s", trail, said)
+		}
+	}
 }
 
 func TestMetadataDocumentsThatAreRefused(t *testing.T) {
