@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,10 @@ func TestKeysOfAssertions(t *testing.T) {
 	first, second := newRSA(t, 2048), newEC(t, elliptic.P256())
 	slow := rsa.PublicKey{N: first.N, E: 1<<31 - 1}
 	named := func(key any, id string) jose.JSONWebKey { return jose.JSONWebKey{Key: key, KeyID: id} }
+	var many []jose.JSONWebKey
+	for i := range 11 {
+		many = append(many, named(second.Public(), strconv.Itoa(i)))
+	}
 	for what, row := range map[string]struct {
 		keys    []jose.JSONWebKey
 		used    int
@@ -157,6 +162,7 @@ func TestKeysOfAssertions(t *testing.T) {
 		"too many bits":          {[]jose.JSONWebKey{named(&rsa.PublicKey{N: new(big.Int).Lsh(first.N, 2056), E: 65537}, "a")}, 0, "2048 to 4096 bits"},
 		"several without a kid":  {[]jose.JSONWebKey{named(first.Public(), "a"), named(second.Public(), "")}, 1, "kid"},
 		"several with one kid":   {[]jose.JSONWebKey{named(first.Public(), "a"), named(second.Public(), "a")}, 1, "kid"},
+		"many":                   {many, 10, "keys"},
 		"another for encryption": {[]jose.JSONWebKey{named(first.Public(), ""), {Key: second.Public(), Use: "enc"}}, 1, ""},
 	} {
 		text := jwks(t, row.keys...)

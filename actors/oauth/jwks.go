@@ -64,6 +64,8 @@ func ParseJWKS(text []byte) (keys []jose.JSONWebKey, refused, err error) {
 		switch {
 		case err == nil && len(keys) < mostFetchedKeys:
 			keys = append(keys, key)
+		case err == nil:
+			refused = cmp.Or(refused, errors.New("of a set, the first 10 keys for signatures are used"))
 		case err != nil && key.Use != "enc":
 			refused = cmp.Or(refused, err)
 		}
