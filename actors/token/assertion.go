@@ -29,7 +29,7 @@ const (
 	clientProofsIn   = 10 * time.Millisecond
 	proofClients     = 10_000
 	earlyProofs      = 50_000         // that are remembered
-	keySets          = 1_000          // that are kept
+	keySets          = 1_000          // of operators' clients, and of others, that are kept
 	keysFresh        = time.Hour      // after which the keys of a jwks_uri are fetched again
 	keysKept         = 24 * time.Hour // while they cannot be fetched
 	keysAgain        = time.Minute    // at least, between two fetches for a client
@@ -45,7 +45,7 @@ type prover struct {
 	failed   *ratelimit.Pacer[fair.Payer] // on this node; others count their own
 	proofs   ratelimit.Limiter[string]
 	early    *lru.Cache[oauth.Hash, struct{}] // assertions of clients that await a consent
-	sets     *lru.Cache[string, *keySetOf]    // by client
+	sets     [2]*lru.Cache[string, *keySetOf] // by client; of operators' clients, and of others
 	fetches  singleflight.Group
 	fetchers ratelimit.Limiter[netip.Addr] // for clients that registered themselves
 }
@@ -82,19 +82,15 @@ func keySourceOf(o *oauth.ClientOptions) keySource {
 }
 
 func newProver(nodes ratelimit.Nodes) *prover {
-	sets, err := lru.New[string, *keySetOf](keySets)
-	if err != nil {
-		panic(err) // keySets is below 1
-	}
 	early, err := lru.New[oauth.Hash, struct{}](earlyProofs)
 	if err != nil {
 		panic(err) // earlyProofs is below 1
 	}
 	class := fair.Class{Waiting: checksWaiting, Own: checksOfPayer}
-	return &prover{
+	p := &prover{
 		turns:  fair.NewTurns(max(1, runtime.GOMAXPROCS(0)/2), class, class),
 		failed: ratelimit.NewPacer[fair.Payer](failedProofs, failedProofEvery, failedProvers),
-		sets:   sets, early: early,
+		early:  early,
 		proofs: ratelimit.SharePacer(nodes, "client_proofs",
 			ratelimit.NewPacer[string](clientProofs, clientProofsIn, proofClients),
 			func(id string) []byte { return []byte(id) },
@@ -102,6 +98,18 @@ func newProver(nodes ratelimit.Nodes) *prover {
 		fetchers: ratelimit.ShareThrottle(nodes, "client_keys",
 			ratelimit.NewThrottle(keyFetches, keyFetchesEvery, keyFetchers)),
 	}
+	for class := range p.sets {
+		if p.sets[class], err = lru.New[string, *keySetOf](keySets); err != nil {
+			panic(err) // keySets is below 1
+		}
+	}
+	return p
+}
+
+// setsOf returns where the keys of a client are kept. Clients that strangers have registered crowd out
+// none of an operator's.
+func (p *prover) setsOf(client *oauth.Client) *lru.Cache[string, *keySetOf] {
+	return p.sets[payerOfClient(client, netip.Addr{}).Class]
 }
 
 // prove checks the assertion of c, if there is one, and uses it up. client is the one that c names;
@@ -225,13 +233,14 @@ func (s *Service) keysOf(
 	ctx context.Context, client *oauth.Client, a *oauth.Assertion, caller netip.Addr, now time.Time,
 ) (*keySetOf, error) {
 	source := keySourceOf(&client.Options)
-	set, ok := s.prover.sets.Get(client.ID)
+	set, ok := s.prover.setsOf(client).Get(client.ID)
 	switch {
 	case !ok || set.source != source:
 		set = nil
 	case !source.isFetched():
 	case now.Sub(set.read) >= keysFresh,
-		now.Sub(set.read) >= keysAgain && (set.err != nil || a.Key(set.keys) == nil):
+		now.Sub(set.read) >= keysAgain && (set.err != nil || a.Key(set.keys) == nil ||
+			now.Sub(set.asOf) >= keysKept):
 		set = nil
 	}
 	if set == nil {
@@ -289,11 +298,11 @@ func (s *Service) readKeySet(
 		if set.err == nil {
 			set.keys, set.refused, set.err = oauth.ParseJWKS(text)
 		}
-		if old, ok := s.prover.sets.Peek(client.ID); ok && set.err != nil &&
+		if old, ok := s.prover.setsOf(client).Peek(client.ID); ok && set.err != nil &&
 			old.source == source && old.err == nil && now.Sub(old.asOf) < keysKept {
 			set.keys, set.refused, set.asOf, set.err = old.keys, old.refused, old.asOf, nil // better than none
 		}
-		s.prover.sets.Add(client.ID, set)
+		s.prover.setsOf(client).Add(client.ID, set)
 		return set, nil
 	})
 	select {

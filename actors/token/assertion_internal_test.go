@@ -1,9 +1,13 @@
 package token
 
 import (
+	"context"
+	"errors"
 	"net/netip"
+	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"gatehouse/actors/oauth"
 )
@@ -53,4 +57,36 @@ func TestStrangersDelayNoOperatorsClient(t *testing.T) {
 		}
 		close(next)
 	})
+}
+
+// once is a Fetcher that serves an empty key set at first, and then nothing.
+type once struct{ served bool }
+
+// Fetch implements Fetcher.
+func (o *once) Fetch(context.Context, string, time.Duration, oauth.Payer) ([]byte, error) {
+	if o.served {
+		return nil, errors.New("no response")
+	}
+	o.served = true
+	return []byte(`{"keys":[]}`), nil
+}
+
+// TestStrangersDropNoKeysOfOperators has clients that registered themselves send assertions while the
+// server with the keys of an operator's client is away. Those keys are still known.
+func TestStrangersDropNoKeysOfOperators(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.Fetcher = &once{} })
+	now, caller := time.Now(), netip.MustParseAddr("192.0.2.1")
+	keys := func(c *oauth.Client, at time.Time) {
+		t.Helper()
+		if _, err := f.keysOf(t.Context(), c, &oauth.Assertion{}, caller, at); err != nil {
+			t.Errorf("%s: got %v, want its keys", c.ID, err)
+		}
+	}
+	operators := &oauth.Client{ID: "o", Options: oauth.ClientOptions{JWKSURI: "https://keys.example/"}}
+	keys(operators, now)
+	for i := range keySets {
+		keys(&oauth.Client{ID: strconv.Itoa(i),
+			Options: oauth.ClientOptions{SelfRegistered: true, JWKS: `{"keys":[]}`}}, now)
+	}
+	keys(operators, now.Add(2*time.Hour))
 }

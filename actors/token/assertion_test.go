@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -297,8 +298,15 @@ func TestServedKeysRotate(t *testing.T) {
 			}
 			server.keys.Store(nil)
 			send(second, 2*time.Hour, "", 4) // the former keys are better than none
+			send(second, 24*time.Hour, "", 5)
+			send(second, 24*time.Hour+3*time.Minute, oauth.TemporarilyUnavailable, 6) // for a day
 			serve(second)
-			send(first, 4*time.Hour, oauth.InvalidClient, 5)
+			send(first, 26*time.Hour, oauth.InvalidClient, 7)
+			if name == "document" {
+				none := strings.Replace(document(""), `"private_key_jwt","jwks":`, `"none"`, 1)
+				server.keys.Store(&none)
+				send(second, 28*time.Hour, oauth.InvalidClient, 8)
+			}
 		})
 	}
 }
