@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gatehouse/actors/audit"
+	"gatehouse/actors/oauth"
 )
 
 type auditCommand struct {
@@ -77,7 +78,7 @@ func (c *auditCommand) Run(p *program) error {
 		return err
 	}
 	reader := &auditReader{remote: r, query: url.Values{"limit": {"200"}}}
-	for name, value := range map[string]string{"user": c.User, "client": c.Client,
+	for name, value := range map[string]string{"user": c.User, "client": oauth.StoredClientID(c.Client),
 		"action": string(c.Action)} {
 		if value != "" {
 			reader.query.Set(name, value)

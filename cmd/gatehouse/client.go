@@ -174,7 +174,7 @@ func (c *clientList) Run(p *program) error {
 			member("CLIENT ID", "client_id"), name, member("SCOPES", "scopes"),
 			member("PUBLIC", "public"), member("OPERATOR", "operator"),
 			member("APPROVED", "detail_user_approved"), member("DISABLED", "disabled"),
-			member("REGISTERED BY", "registered_by"),
+			member("REGISTERED BY", "registered_by"), member("DOCUMENT", "metadata_url"),
 		}, "")
 	}
 	return r.list(pathClients, "clients", []column{

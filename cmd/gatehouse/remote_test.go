@@ -94,3 +94,18 @@ func TestRequestIDOfFailure(t *testing.T) {
 		t.Errorf("got %q, want the request id", got.stderr)
 	}
 }
+
+// TestClientOfDocumentByItsURL names a client by the URL of the document that describes it.
+func TestClientOfDocumentByItsURL(t *testing.T) {
+	t.Parallel()
+	const document, id = "https://agent.example/client.json", "8a5a9c27-4722-851c-a477-8e3c9cbad6de"
+	env := fakeServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/admin/v1/audit" && r.URL.Path != "/admin/v1/clients/"+id+"/disable" ||
+			r.URL.Path == "/admin/v1/audit" && r.FormValue("client") != id {
+			t.Errorf("got a request for %s, want the client %s", r.URL, id)
+		}
+		fmt.Fprint(w, `{"client_id":"`+id+`","events":[],"next":0}`)
+	})
+	runOnce(t, env, "client", "disable", document)
+	runOnce(t, env, "audit", "--client", document)
+}

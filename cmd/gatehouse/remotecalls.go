@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"gatehouse/actors/oauth"
 )
 
 // act makes one call and prints the record of its response.
@@ -49,8 +51,12 @@ func (c *idCommand) Run(p *program) error {
 	return c.end(p, c.method, path, nil, c.done, c.about(c.ID))
 }
 
-// itemPath returns the path of a member of a collection in the admin API, or of what is below it.
+// itemPath returns the path of a member of a collection in the admin API, or of what is below it. A
+// client may be named by the URL of the document that describes it.
 func itemPath(collection, id string, more ...string) string {
+	if collection == pathClients {
+		id = oauth.StoredClientID(id)
+	}
 	for _, part := range slices.Insert(more, 0, id) {
 		collection += "/" + url.PathEscape(part)
 	}
