@@ -110,8 +110,8 @@ type clientMember struct {
 	value any
 }
 
-// membersOf returns the members of a client that operators or its document change, without secrets. A client has
-// nil in place of an empty list.
+// membersOf returns the members of a client that operators or its document change, without secrets. A
+// client has nil in place of an empty list.
 func membersOf(c *oauth.Client) []clientMember {
 	list := func(all []string) any { return append([]string{}, all...) }
 	o := &c.Options
