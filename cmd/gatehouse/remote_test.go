@@ -104,8 +104,11 @@ func TestClientOfDocumentByItsURL(t *testing.T) {
 			r.URL.Path == "/admin/v1/audit" && r.FormValue("client") != id {
 			t.Errorf("got a request for %s, want the client %s", r.URL, id)
 		}
-		fmt.Fprint(w, `{"client_id":"`+id+`","events":[],"next":0}`)
+		fmt.Fprint(w, `{"client_id":"`+id+`","events":[],"next":""}`)
 	})
-	runOnce(t, env, "client", "disable", document)
-	runOnce(t, env, "audit", "--client", document)
+	for _, args := range [][]string{{"client", "disable", document}, {"audit", "--client", document}} {
+		if got := runOnce(t, env, args...); got.code != exitDone {
+			t.Errorf("%s: got %+v, want code 0", args, got)
+		}
+	}
 }
