@@ -66,7 +66,7 @@ func ParseJWKS(text []byte) (keys []jose.JSONWebKey, refused, err error) {
 			keys = append(keys, key)
 		case err == nil:
 			refused = cmp.Or(refused, errors.New("of a set, the first 10 keys for signatures are used"))
-		case err != nil && key.Use != "enc":
+		case key.Use != "enc":
 			refused = cmp.Or(refused, err)
 		}
 	}
