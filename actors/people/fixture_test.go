@@ -49,6 +49,7 @@ func openStore(t testing.TB, url string) *sqlstore.Store {
 	t.Helper()
 	config := sqlstore.Config{
 		URL: url, Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour,
+		WriteTimeout: time.Minute, // of a busy machine
 	}
 	if strings.HasPrefix(url, "postgres:") {
 		config.KeyFiles = []string{pgtest.KeyFile(t)}

@@ -57,7 +57,8 @@ func newStore(t testing.TB) *hookedStore {
 	s.exec("UPDATE keys SET made = $1, starts = starts / made * $1", time.Now().UnixMilli())
 	var err error
 	s.Store, err = sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + s.file,
-		Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour})
+		Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour,
+		WriteTimeout: time.Minute}) // of a busy machine
 	if err != nil {
 		t.Fatal(err)
 	}

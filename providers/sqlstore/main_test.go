@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -39,6 +41,7 @@ func open(tb testing.TB, config sqlstore.Config) *sqlstore.Store {
 		config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	config.Migrate = true
+	config.WriteTimeout = cmp.Or(config.WriteTimeout, time.Minute) // of a busy machine
 	if strings.HasPrefix(config.URL, "postgres:") && config.KeyFiles == nil {
 		config.KeyFiles = []string{pgtest.KeyFile(tb)}
 	}

@@ -42,6 +42,7 @@ func NewIdentity(t testing.TB, options ...Option) *IdentityStack {
 	identity := func(c *stack.Config) {
 		c.Identity = stack.Defaults().Identity
 		c.Identity.Database.URL, c.Identity.Hasher = sqlitetest.URL(t), hasher
+		c.Identity.Database.WriteTimeout = time.Minute // of a busy machine
 	}
 	return &IdentityStack{New(t, append([]Option{identity}, options...)...), hasher}
 }

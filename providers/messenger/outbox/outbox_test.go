@@ -51,6 +51,7 @@ func TestNoticesAreSentOnce(t *testing.T) {
 	t.Parallel() // it mostly waits
 	store, err := sqlstore.Open(t.Context(), sqlstore.Config{
 		URL: sqlitetest.URL(t), Migrate: true, Logger: slog.New(slog.DiscardHandler),
+		WriteTimeout: time.Minute, // of a busy machine
 	})
 	if err != nil {
 		t.Fatal(err)
