@@ -7,6 +7,7 @@ import (
 	"embed"
 	"html/template"
 	"strings"
+	"sync"
 
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/texts"
@@ -59,10 +60,19 @@ var (
 	consoleActivity = parse("consoleactivity.html", "console.html")
 )
 
+// pageTemplate is the template of a page. It is parsed when it is first needed: most commands show
+// no page.
+type pageTemplate struct {
+	name   string
+	parsed func() *template.Template
+}
+
 // parse returns the template of a page, which uses those of the layout and of others.
-func parse(name string, others ...string) *template.Template {
-	return template.Must(template.New(name).Funcs((&View{face: &face{}}).functions()).
-		ParseFS(files, append([]string{"layout.html", name}, others...)...))
+func parse(name string, others ...string) *pageTemplate {
+	return &pageTemplate{name, sync.OnceValue(func() *template.Template {
+		return template.Must(template.New(name).Funcs((&View{face: &face{}}).functions()).
+			ParseFS(files, append([]string{"layout.html", name}, others...)...))
+	})}
 }
 
 // Problem is something that a person has to correct.

@@ -23,7 +23,7 @@ type View struct {
 	others   []*texts.Language // that a person can choose instead
 	// templates has copies of the templates that are bound to this View, made at the first use: an
 	// html/template cannot be copied after it was executed.
-	templates sync.Map // *template.Template to func() *template.Template
+	templates sync.Map // *pageTemplate to func() *template.Template
 }
 
 // face is what the pages of one brand share, in all languages.
@@ -74,17 +74,17 @@ func (v *View) Logo() *brand.Image { return v.brand.Logo }
 // Icon returns the picture of the service in tabs: the logo, or the first letter of its name.
 func (v *View) Icon() *brand.Image { return v.icon }
 
-func (v *View) render(t *template.Template, data any) ([]byte, error) {
-	bound, ok := v.templates.Load(t)
+func (v *View) render(of *pageTemplate, data any) ([]byte, error) {
+	bound, ok := v.templates.Load(of)
 	if !ok {
-		bound, _ = v.templates.LoadOrStore(t, sync.OnceValue(func() *template.Template {
-			return template.Must(t.Clone()).Funcs(v.functions())
+		bound, _ = v.templates.LoadOrStore(of, sync.OnceValue(func() *template.Template {
+			return template.Must(of.parsed().Clone()).Funcs(v.functions())
 		}))
 	}
 	var page bytes.Buffer
 	if err := bound.(func() *template.Template)().ExecuteTemplate(&page, "page",
 		data); err != nil {
-		return nil, fmt.Errorf("render %s: %w", t.Name(), err)
+		return nil, fmt.Errorf("render %s: %w", of.name, err)
 	}
 	return page.Bytes(), nil
 }
