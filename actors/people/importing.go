@@ -125,7 +125,7 @@ func checkImportedConnections(all []account.Connection) string {
 			return "must have groups that a provider may give: at most 1,000, without " +
 				account.OperatorsGroup
 		case c.Name != shortLine(c.Name, account.MaxConnectionName):
-			return "must have names of one line, of at most 200 characters"
+			return "must have names of one line, of at most 200 characters, without control characters"
 		}
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
@@ -237,11 +238,12 @@ func connectionOf(p *oauth.Provider, who *oauth.ProviderIdentity, now time.Time)
 		Name: cmp.Or(name, p.Name()), Groups: p.LocalGroups(who), Created: now, Used: now}
 }
 
-// shortLine returns text as one line of at most so many characters.
+// shortLine returns text as one line of at most so many characters, without those that change the
+// direction of the text around it.
 func shortLine(text string, limit int) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	runes := []rune(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if r < ' ' || r == 0x7f || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r

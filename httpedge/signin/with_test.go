@@ -809,7 +809,8 @@ func TestConnectionsAreImported(t *testing.T) {
 		connection(`"provider":"acme","subject":"ada-5","groups":["gatehouse-operators"]`),
 		connection(`"provider":"acme","subject":"ada-6"},{"provider":"acme","subject":"ada-6"`),
 		connection(`"provider":"acme","subject":"ada-7","name":"a\u0007"`),
-		`{"name":"Ada","connections":[]}`)
+		`{"name":"Ada","connections":[]}`,
+		connection(`"provider":"acme","subject":"ada-8","name":"a\u202e"`))
 	var refused []string
 	for _, line := range got["refused"].([]any) {
 		line := line.(map[string]any)
@@ -817,8 +818,9 @@ func TestConnectionsAreImported(t *testing.T) {
 	}
 	slices.Sort(refused)
 	want := []string{
-		"10 connections must have names of one line, of at most 200 characters",
+		"10 connections must have names of one line, of at most 200 characters, without control characters",
 		"11 email or phone_number is needed",
+		"12 connections must have names of one line, of at most 200 characters, without control characters",
 		"2 connections must not have one that belongs to another account",
 		"3 connections must be of providers that exist, or name the issuer",
 		"4 connections must each have an issuer with https, or a provider",
