@@ -219,6 +219,7 @@ var all = map[string]page{
 	"me_with_passkeys": func() pages.Me {
 		me := rosaMe
 		me.HasPasskeys, me.Passkeys = true, 2
+		me.Factor = true
 		return me
 	}(),
 
