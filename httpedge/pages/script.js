@@ -1,6 +1,6 @@
 const l=document.documentElement.lang;
 for(const t of document.querySelectorAll("time"))
-t.textContent=new Date(t.dateTime).toLocaleString(navigator.languages.find(n=>n.startsWith(l))||l,{dateStyle:"medium",timeStyle:"short"});
+t.textContent=new Date(t.dateTime).toLocaleString(navigator.languages.find(n=>n.startsWith(l))||l,{dateStyle:"long",timeStyle:"short"});
 for(const f of document.querySelectorAll("input[type=password]")){
 const b=document.createElement("button");
 b.type="button";
