@@ -95,7 +95,7 @@ func (s *server) startIn(bin string, credential *syscall.Credential, durable boo
 func (s *server) serve(bin, data string, credential *syscall.Credential, durable bool) error {
 	s.output.Reset()
 	s.process = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-p",
-		strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c",
+		strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400", "-c",
 		"shared_buffers=64MB",
 		"-c", "fsync="+strconv.FormatBool(durable), "-c", "full_page_writes="+
 			strconv.FormatBool(durable))
