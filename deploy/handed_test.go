@@ -18,14 +18,23 @@ const have = `export PATH=$PWD/.tools/deploy:$PATH
 	podman() { command podman --storage-driver vfs --runtime runc --cgroup-manager cgroupfs "$@"; }
 	`
 
-// TestPackages: Debian's checks find nothing, and both packages have the same files.
+// TestPackages: Debian's checks find nothing, and both packages have the same files. An rpm has zsh's
+// and the license in other folders, and says nothing about the machine that built it.
 func TestPackages(t *testing.T) {
 	got := sh(t, have+`scripts/artefacts packages v1.0.0 >/dev/null
 		lintian --allow-root --fail-on warning bin/release/gatehouse_1.0.0-1_*.deb
-		dpkg-deb -c bin/release/gatehouse_1.0.0-1_amd64.deb | awk '$1 !~ /^d/ { print $6 }' | sed 's/^.//' |
-			grep -v -e lintian -e changelog | sort >$T/deb
-		rpm -qlp bin/release/gatehouse-1.0.0-1.x86_64.rpm | grep -v '^/etc/gatehouse$' | sort >$T/rpm
-		diff $T/deb $T/rpm; cat $T/deb
+		files() { awk '{ print $1, substr($2, length($2) - 2), $3 }' |
+			grep -v -e lintian -e changelog -e /licenses/ | sed s#site-functions#vendor-completions# | sort; }
+		for arch in amd64:x86_64 arm64:aarch64; do
+			rm -rf $T/tree; dpkg-deb -x bin/release/gatehouse_1.0.0-1_${arch%:*}.deb $T/tree
+			find $T/tree -type f -exec bash -c 'echo $(sha256sum <$2 | cut -d" " -f1) $(stat -c %a $2) ${2#$1}' - $T/tree {} \; | files >$T/deb
+			rpm=bin/release/gatehouse-1.0.0-1.${arch#*:}.rpm
+			rpm -qp --dump $rpm | awk '$5 ~ /^0100/ { print $4, $5, $1 }' | files >$T/rpm
+			diff $T/deb $T/rpm; cut -d' ' -f3 $T/deb
+			test "$(rpm -qp --qf '%{BUILDHOST} ' $rpm; rpm -qcp $rpm; rpm -qLp $rpm)" = \
+				"gatehouse /etc/gatehouse/gatehouse.yaml
+/usr/share/licenses/gatehouse/LICENSE"
+		done
 		dpkg-deb --fsys-tarfile bin/release/gatehouse_1.0.0-1_amd64.deb |
 			tar -xO ./usr/share/man/man1/gatehouse.1.gz | gunzip >$T/gatehouse.1
 		man --warnings -E UTF-8 -l -Tutf8 -Z $T/gatehouse.1 2>&1 >/dev/null | sed 's/^/warning of man: /'`)
@@ -80,7 +89,8 @@ sign_in() {
 `
 
 // TestImages does what the handbook says about containers. Two builds give the same image, which runs
-// as a user without rights with a read-only root, says whether it is healthy, and signs people in.
+// as a user without rights with a read-only root, says whether it is healthy, and signs people in. So
+// does the program for arm64, in an emulator.
 func TestImages(t *testing.T) {
 	got := sh(t, have+`
 		scripts/artefacts image v1.0.0 2>/dev/null | sort >$T/one; scripts/artefacts image v1.0.0 2>/dev/null | sort >$T/two
@@ -96,10 +106,20 @@ func TestImages(t *testing.T) {
 		url=http://127.0.0.1:18480 gatehouse=operate; sign_in
 		podman inspect --format '{{.Config.User}} {{index .Config.Labels "org.opencontainers.image.version"}}' $name
 		podman stop -t 30 $name >/dev/null; podman inspect --format '{{.State.ExitCode}}' $name
-		qemu-aarch64-static bin/release/gatehouse-linux-arm64 version | grep -o 'v1.0.0 .* linux/arm64'`)
+		arm() { qemu-aarch64-static bin/release/gatehouse-linux-arm64 "$@"; }
+		arm version | grep -o 'v1.0.0 .* linux/arm64'
+		unset GATEHOUSE_CLIENT_ID GATEHOUSE_CLIENT_SECRET
+		export GATEHOUSE_DATABASE_URL=sqlite:$T/arm.db GATEHOUSE_BASE_URL=$url GATEHOUSE_ADMIN_URL=http://127.0.0.1:18481 IP_PROVIDER=sim
+		qemu-aarch64-static bin/release/gatehouse-linux-arm64 serve --listen ${url#*//} --admin-listen 127.0.0.1:18481 2>$T/arm.log &
+		trap 'kill %1; wait; podman rm -f -t 5 $name >/dev/null 2>&1; podman volume rm -f $name >/dev/null 2>&1' EXIT
+		for i in $(seq 100); do arm health >/dev/null 2>&1 && break; sleep 0.5; done
+		eval "$(arm init | grep export)"
+		echo 'correct horse battery staple' | arm user create --name "Ada Lovelace" --email ada@example.com --password-stdin >/dev/null
+		gatehouse=arm; sign_in; curl -sS "$url/api/lookup?q=8.8.8.8" | grep -o '"ip":"8.8.8.8"'; arm backup $T/backup.db | grep -o 'is written'`)
 	if !strings.HasPrefix(got, "2\n") || !strings.Contains(got, "healthy\n") ||
-		!strings.Contains(got, "signed in: Ada Lovelace\n65532:65532 v1.0.0\n0\n") {
-		t.Errorf("got %s, want two images, a person in one of them, user 65532, and its end with 0", got)
+		!strings.Contains(got, "signed in: Ada Lovelace\n65532:65532 v1.0.0\n0\n") ||
+		!strings.HasSuffix(got, "linux/arm64\nsigned in: Ada Lovelace\n\"ip\":\"8.8.8.8\"\nis written\n") {
+		t.Errorf("got %s, want two images, a person in one of them, user 65532, its end with 0, and the same of arm64", got)
 	}
 	t.Log(got)
 }
@@ -172,11 +192,13 @@ END
 	}
 }
 
-// TestManifests: kustomize renders the manifests, and Kubernetes' own schemas know each field.
+// TestManifests: kustomize renders the manifests, as does kubectl if there is one, and Kubernetes' own
+// schemas know each field.
 func TestManifests(t *testing.T) {
 	got := sh(t, have+`cp -r deploy/kubernetes $T/id; cd $T/id
 		head -c 32 /dev/urandom | base64 >gatehouse.key; echo postgres://a:b@c/d >database-url
 		kustomize build . >$T/all.yaml
+		! command -v kubectl >/dev/null || kubectl kustomize . | cmp - $T/all.yaml
 		swagger=$(go mod download -json k8s.io/kubernetes@v1.34.1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')/api/openapi-spec/swagger.json
 		python3 - $swagger $T/schemas <<'END'
 import json, os, sys
@@ -251,7 +273,7 @@ func watch(t *testing.T) string {
 }
 
 // TestInstall does what the handbook says about systemd in a new Debian that boots in a container:
-// from the package to an app's token, and to an alert.
+// from the package to an app's token, and to an alert. Then the rpm takes the place of the deb.
 func TestInstall(t *testing.T) {
 	dir := t.TempDir()
 	// A booted machine shares mounts, which credentials need; systemd leaves that to containers.
@@ -273,7 +295,14 @@ func TestInstall(t *testing.T) {
 		"systemd-analyze security --threshold=15 gatehouse | tail -1; stat -c %U /proc/$(systemctl show -p MainPID --value gatehouse)\n" +
 		"systemctl stop gatehouse; date +stopped:%s; systemctl show gatehouse -p Result -p ExecMainStatus\n" +
 		"for i in $(seq 60); do alerts | grep -q '\"alertname\":\"GatehouseDown\".*\"state\":\"firing\"' && break; sleep 1; done\n" +
-		"alerts; date +alert:%s\n"
+		"alerts; date +alert:%s\n" +
+		// The rpm after the deb, with its settings; once more as an upgrade; and removed.
+		"dpkg -r gatehouse; rpm -i --nodeps gatehouse-1.0.0-1.x86_64.rpm; systemctl enable --now gatehouse\n" +
+		"ready() { for i in $(seq 60); do gatehouse health && return; sleep 1; done; }\n" +
+		"ready; set +x; echo \"by rpm: $(sign_in)\"; set -x; main=$(systemctl show -p MainPID --value gatehouse)\n" +
+		"rpm -U --nodeps --replacepkgs gatehouse-1.0.0-1.x86_64.rpm; ready\n" +
+		"test $main != $(systemctl show -p MainPID --value gatehouse); rpm -e gatehouse\n" +
+		"systemctl show gatehouse -p ActiveState -p LoadState; ls /etc/gatehouse; test ! -e /usr/share/doc/gatehouse\n"
 	if err := os.WriteFile(filepath.Join(dir, "script"), []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +312,7 @@ func TestInstall(t *testing.T) {
 		ls bin/release/gatehouse_1.0.0-1_amd64.deb >/dev/null 2>&1 || scripts/artefacts packages v1.0.0 >&2
 		if [ -z "$root" ]; then
 			root=$T/root.tar
-			mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,nginx-light,postgresql,curl,openssl,ca-certificates,prometheus,passwd,util-linux,procps bookworm $root
+			mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,nginx-light,postgresql,curl,openssl,ca-certificates,prometheus,passwd,util-linux,procps,rpm bookworm $root
 		fi
 		name=gatehouse-install-$$
 		podman import $root $name >/dev/null 2>&1
@@ -291,11 +320,13 @@ func TestInstall(t *testing.T) {
 		podman run -d --name $name --systemd=always --cap-add sys_admin --security-opt seccomp=unconfined \
 			--security-opt unmask=ALL --network none --ulimit nofile=20000:20000 --ulimit nproc=4096:4096 $name /sbin/init >/dev/null
 		podman cp bin/release/gatehouse_1.0.0-1_amd64.deb $name:/root/
+		podman cp bin/release/gatehouse-1.0.0-1.x86_64.rpm $name:/root/
 		podman cp $T/script $name:/root/script
 		podman exec $name bash /root/script || { podman exec $name journalctl -u gatehouse -u nginx --no-pager | tail -40; exit 1; }`).CombinedOutput()
 	t.Logf("%s", out)
 	for _, want := range []string{`"issuer":"https://id.example.com"`, "sign-in page 200", "Result=success", "Operator",
-		"signed in: Ada Lovelace\n", `"alertname":"GatehouseDown","instance":"127.0.0.1:8081"`} {
+		"signed in: Ada Lovelace\n", `"alertname":"GatehouseDown","instance":"127.0.0.1:8081"`,
+		"by rpm: signed in: Ada Lovelace\n", "LoadState=not-found\nActiveState=inactive\n", "\ngatehouse.key\n"} {
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("got error %v, want %s", err, want)
 		}
