@@ -15,19 +15,6 @@ import (
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-// TestGuessOneCode enters wrong codes for one challenge.
-func TestGuessOneCode(t *testing.T) {
-	f := newCodeFixture(t)
-	token := f.register(t, eve)
-	code := f.receive(t, eve, account.RegisterCode)
-	for range 5 {
-		_, err := f.confirm(t, token, wrongCode(code))
-		wantError(t, "a wrong code", err, people.ErrWrongCode)
-	}
-	_, err := f.confirm(t, token, code)
-	wantError(t, "the right code afterwards", err, people.ErrCodeExpired)
-}
-
 // TestGuessesPerDay requests codes for one number from many networks and guesses them, as often as
 // allowed, for a day.
 func TestGuessesPerDay(t *testing.T) {

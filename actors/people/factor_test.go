@@ -171,24 +171,6 @@ func TestAuthenticatorCodesAroundNow(t *testing.T) {
 	}
 }
 
-func TestRecoveryCodesWorkOnce(t *testing.T) {
-	f, now := newFixture(t), time.Now()
-	_, codes := f.enrol(t, now)
-	by := people.Browser{Second: people.SecondStep{Secret: "browser"}}
-	use := func(code string) error {
-		_, err := f.ConfirmFactor(t.Context(), f.needsFactor(t, by.Second, now), code, false, by, now)
-		return err
-	}
-	for i, code := range codes {
-		if err := use(code); err != nil {
-			t.Errorf("code %d: %v", i, err)
-		}
-	}
-	if err := use(codes[3]); !errors.Is(err, people.ErrWrongCode) {
-		t.Errorf("again: got %v, want %v", err, people.ErrWrongCode)
-	}
-}
-
 // TestFactorCountsOnceInAllProcesses uses one code of the app, and one recovery code, at two nodes at a
 // time.
 func TestFactorCountsOnceInAllProcesses(t *testing.T) {

@@ -489,25 +489,6 @@ func TestUndoRemovesYoungPasskeys(t *testing.T) {
 	}
 }
 
-// TestRemovedPasskeyEndsSessions removes the passkey of another session, also while that begins.
-func TestRemovedPasskeyEndsSessions(t *testing.T) {
-	f := newPasskeyFixture(t)
-	key := f.newKey(t, verified, 0)
-	in, err := f.SignInByPasskey(f.ctx, f.attempt(t, key), f.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.RemovePasskey(f.ctx, f.reload(t), f.proof(t), key.ID, f.now); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := f.Session(f.ctx, in.Token, f.now); !errors.Is(err, account.ErrNotFound) {
-		t.Errorf("got %v for the session of a removed passkey, want none", err)
-	}
-	f.session(t, f.in.Token)
-	_, err = f.SignInByPasskey(f.ctx, f.attempt(t, key), f.now)
-	wantError(t, "removed", err, people.ErrPasskeyUnknown)
-}
-
 // TestPasskeyOffer offers a passkey each 30 days, to those who have none.
 func TestPasskeyOffer(t *testing.T) {
 	f := newPasskeyFixture(t)

@@ -34,36 +34,6 @@ func TestSignInAndOut(t *testing.T) {
 	}
 }
 
-func TestWrongCredentials(t *testing.T) {
-	f, now := newFixture(t), time.Now()
-	phone, err := f.CreateUser(t.Context(), account.User{Name: "Bo", Phone: "+14155550123"}, "",
-		now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ email, password string }{
-		{"ann@example.com", wrongPassword}, {"ann@example.com", ""},
-		{"nobody@example.com", password}, {"", ""}, {"\x00\xff", "\xff"},
-		{phone.Phone, ""}, {"ann@example.com", strings.Repeat("x", 1<<20)},
-	} {
-		attempt := people.SignIn{Email: c.email, Password: c.password, Caller: browser}
-		_, err := f.SignIn(t.Context(), attempt, now)
-		if !errors.Is(err, people.ErrWrongCredentials) {
-			t.Errorf("%.20q: got %v, want ErrWrongCredentials", c.email, err)
-		}
-		now = now.Add(time.Hour)
-	}
-	if err := f.DisableUser(t.Context(), f.ann.ID, now); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrDisabled) {
-		t.Errorf("disabled: got %v, want ErrDisabled", err)
-	}
-	if _, err := f.signIn(t, wrongPassword, "", now); !errors.Is(err, people.ErrWrongCredentials) {
-		t.Errorf("disabled, with a wrong password: got %v, want ErrWrongCredentials", err)
-	}
-}
-
 // TestUnknownAddressIsHashed checks that an unknown address takes as many hashes as a wrong
 // password. Hashing takes most of the time of a sign-in.
 func TestUnknownAddressIsHashed(t *testing.T) {

@@ -173,17 +173,6 @@ func (f *codeFixture) counted(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-func TestNumbersWithoutTextMessages(t *testing.T) {
-	f, _, _ := newAudited(t, func(c *people.Config) { c.SMSCountries = []string{"DE"} })
-	for _, number := range []string{"+449012345678", "+881612345678", "+14155550123"} {
-		_, err := f.BeginPhone(t.Context(), number, testBrowser, f.now)
-		wantField(t, number, err, "phone_number")
-	}
-	if _, err := f.BeginPhone(t.Context(), "+4915112345678", testBrowser, f.now); err != nil {
-		t.Errorf("got %v, want a code", err)
-	}
-}
-
 // TestPhoneInsteadOfPassword signs in by a code to the phone of accounts with a password.
 func TestPhoneInsteadOfPassword(t *testing.T) {
 	for _, c := range []struct {
