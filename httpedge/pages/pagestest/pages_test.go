@@ -92,57 +92,34 @@ type look struct {
 	rules browser.Rules // "" = only that it fits
 }
 
-// TestEveryPageIsAccessibleAndFits loads each page in two tabs, that of a phone and that of a desktop.
+// views are those that each page is examined in.
+var views = []look{
+	{browser.View{Width: 320}, browser.AllRules},
+	{browser.View{Width: 320, Dark: true}, browser.Colours},
+	{browser.View{Width: 390}, ""},
+	{browser.View{Width: 1280}, ""},
+	{browser.View{Width: 1280, Dark: true}, ""},
+}
+
+// TestEveryPageIsAccessibleAndFits loads each page once, in one of two tabs.
 func TestEveryPageIsAccessibleAndFits(t *testing.T) {
-	url := serve(t)
-	for device, looks := range map[string][]look{
-		"phone": {
-			{browser.View{Width: 320}, browser.AllRules},
-			{browser.View{Width: 320, Dark: true}, browser.Colours},
-			{browser.View{Width: 390}, ""},
-		},
-		"desktop": {
-			{browser.View{Width: 1280}, ""},
-			{browser.View{Width: 1280, Dark: true}, ""},
-		},
-	} {
-		t.Run(device, func(t *testing.T) {
+	url, all := serve(t), names(t)
+	for half := range 2 {
+		t.Run(fmt.Sprint("tab ", half+1), func(t *testing.T) {
 			t.Parallel()
 			tab := browser.Open(t, chromium)
-			for _, name := range names(t) {
-				t.Run(name, func(t *testing.T) { examine(t, tab, looks, url, name) })
+			if err := browser.Preload(tab); err != nil {
+				t.Fatal(err)
+			}
+			for i := half; i < len(all); i += 2 {
+				t.Run(all[i], func(t *testing.T) { examine(t, tab, url, all[i]) })
 			}
 		})
 	}
 }
 
-// mostHeight is how high a page about an account with common data may be at 1280 pixels of width.
-const mostHeight = 1400
-
-// TestAccountPagesAreShort measures the pages of an account.
-func TestAccountPagesAreShort(t *testing.T) {
-	url, tab := serve(t), browser.Open(t, chromium)
-	if err := browser.Look(tab, browser.View{Width: 1280}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names(t) {
-		if !strings.HasPrefix(name, "me") || strings.HasPrefix(name, "message") ||
-			strings.Contains(name, "hostile") || strings.Contains(name, "long") {
-			continue
-		}
-		if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
-			t.Fatal(err)
-		}
-		got, err := chromedp.Run(tab, chromedp.Evaluate[int]("document.documentElement.scrollHeight"))
-		if err != nil || got > mostHeight {
-			t.Errorf("%s: got %d pixels, %v, want at most %d", name, got, err, mostHeight)
-		}
-		t.Logf("%s: %d pixels", name, got)
-	}
-}
-
-func examine(t *testing.T, tab context.Context, looks []look, url, name string) {
-	for i, l := range looks {
+func examine(t *testing.T, tab context.Context, url, name string) {
+	for i, l := range views {
 		if l.Dark && l.rules == "" && !*screenshots {
 			continue
 		}
@@ -158,9 +135,23 @@ func examine(t *testing.T, tab context.Context, looks []look, url, name string) 
 		if l.rules != "" {
 			isAccessible(t, tab, l.View, l.rules)
 		}
+		if l.Width == 1280 && strings.HasPrefix(name, "me") && !strings.HasPrefix(name, "message") &&
+			!strings.Contains(name, "hostile") && !strings.Contains(name, "long") {
+			isShort(t, tab)
+		}
 		if *screenshots {
 			keep(t, tab, name, l.View)
 		}
+	}
+}
+
+// isShort checks how high a page about an account with common data is.
+func isShort(t *testing.T, tab context.Context) {
+	t.Helper()
+	const most = 1400
+	got, err := chromedp.Run(tab, chromedp.Evaluate[int]("document.documentElement.scrollHeight"))
+	if err != nil || got > most {
+		t.Errorf("got %d pixels, %v, want at most %d", got, err, most)
 	}
 }
 

@@ -137,15 +137,17 @@ func Look(ctx context.Context, v View) error {
 // Examine returns axe-core's violations on the tab's page, one line for each element. It does not
 // wait for files, which no page loads from elsewhere.
 func Examine(ctx context.Context, rules Rules) ([]string, error) {
-	source, err := axe()
-	if err != nil {
-		return nil, err
-	}
 	run := `axe.run({resultTypes: ["violations"], preload: false, ...` + string(rules) + `}).then(
 		result => JSON.stringify(result.violations.flatMap(
 			v => v.nodes.map(n => v.id + ": " + n.html + ": " + n.failureSummary))))`
-	load := "typeof axe !== 'undefined' || (() => {" + source + "\n})() || true"
-	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](load)); err != nil {
+	loaded, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`typeof axe !== "undefined"`))
+	if err == nil && !loaded {
+		var source string
+		if source, err = axe(); err == nil {
+			_, err = chromedp.Run(ctx, chromedp.Evaluate[bool]("(() => {"+source+"\n})() || true"))
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("load axe-core: %w", err)
 	}
 	result, err := chromedp.Run(ctx, chromedp.Evaluate[string](run, chromedp.EvalAwaitPromise))
@@ -157,6 +159,18 @@ func Examine(ctx context.Context, rules Rules) ([]string, error) {
 		return nil, fmt.Errorf("read axe-core's result: %w", err)
 	}
 	return found, nil
+}
+
+// Preload keeps axe-core in each page that the tab opens from now on. To send it for each page takes longer
+// than to examine a page.
+func Preload(ctx context.Context) error {
+	source, err := axe()
+	if err != nil {
+		return err
+	}
+	_, err = chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: source})
+	return err
 }
 
 // Overflow returns the number of CSS pixels by which the page is wider than the window.
