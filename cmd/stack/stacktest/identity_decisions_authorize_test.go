@@ -97,10 +97,10 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 			tokens := r.token(redemption(c, b.consented(c, r.person(), "scope",
 				"detail-user"))...).tokens(r.t)
 			r.profile(tokens.access, "/api/user/details").denied(r.t, 403, "unapproved_scope")
-			o := r.operator()
-			o.does(200, "POST", "/clients/"+c.ID+"/approve", "")
+			o := r.NewOperator(r.t)
+			o.Do(200, "POST", "/clients/"+c.ID+"/approve", "")
 			r.profile(tokens.access, "/api/user/details").object(r.t, 200)
-			o.does(200, "POST", "/clients/"+c.ID+"/unapprove", "")
+			o.Do(200, "POST", "/clients/"+c.ID+"/unapprove", "")
 			r.profile(tokens.access, "/api/user/details").denied(r.t, 403, "unapproved_scope")
 		}},
 	})
@@ -108,32 +108,32 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 
 // disabled checks that disabled users and clients are refused everywhere immediately.
 func disabled(r *row) {
-	o, c, u, b := r.operator(), r.client(), r.person(), r.browser()
+	o, c, u, b := r.NewOperator(r.t), r.client(), r.person(), r.browser()
 	b.consented(c, u)
 	tokens := r.issue(c, u, oauth.UserScopes)
 	code := r.code(c, u, time.Now(), nil)
 	user := "/users/" + strconv.FormatInt(u.ID, 10)
 	r.profile(tokens.access).object(r.t, 200)
-	o.does(200, "POST", user+"/disable", "")
+	o.Do(200, "POST", user+"/disable", "")
 	r.profile(tokens.access).invalid(r.t)
 	r.profile(tokens.access, "/api/user/details").invalid(r.t)
 	r.token(redemption(c, code)...).fails(r.t, 400, "invalid_grant")
 	r.token(renewal(c, tokens.refresh)...).fails(r.t, 400, "invalid_grant")
 	b.authorize(c).shows(200, "/login")
 	b.signIn(b.authorize(c), u).shows(403, "/login")
-	o.does(200, "POST", user+"/enable", "")
+	o.Do(200, "POST", user+"/enable", "")
 	r.profile(tokens.access).object(r.t, 200)
 	tokens = r.token(renewal(c, tokens.refresh)...).tokens(r.t)
 
 	own := ownToken(c)
 	machine := r.token(own...).object(r.t, 200)["access_token"].(string)
-	o.does(200, "POST", "/clients/"+c.ID+"/disable", "")
+	o.Do(200, "POST", "/clients/"+c.ID+"/disable", "")
 	r.profile(tokens.access).invalid(r.t)
 	r.profile(machine).invalid(r.t)
 	r.token(own...).fails(r.t, 401, "invalid_client")
 	r.token(renewal(c, tokens.refresh)...).fails(r.t, 401, "invalid_client")
 	b.authorize(c).showsError()
-	o.does(200, "POST", "/clients/"+c.ID+"/enable", "")
+	o.Do(200, "POST", "/clients/"+c.ID+"/enable", "")
 	r.profile(tokens.access).object(r.t, 200)
 }
 
@@ -157,9 +157,9 @@ func TestDecisionsOfConfiguredAuthorizationEndpoint(t *testing.T) {
 func TestDecisionsAboutUsers(t *testing.T) {
 	rows(t, []rowTest{
 		{"passwords", func(r *row) {
-			o, mail := r.operator(), strings.ToLower(r.address())
-			made := o.does(201, "POST", "/users",
-				`{"name":"Rosa","email":"`+mail+`","password":"`+stacktest.Password+`"}`).object(r.t, 201)
+			o, mail := r.NewOperator(r.t), strings.ToLower(r.address())
+			made := o.Do(201, "POST", "/users",
+				`{"name":"Rosa","email":"`+mail+`","password":"`+stacktest.Password+`"}`).Object(r.t)
 			u, err := r.Store.User(r.t.Context(), int64(made["id"].(float64)))
 			if err != nil || !strings.HasPrefix(u.PasswordHash, "$argon2id$") {
 				r.t.Errorf("got %v, want a password hashed with argon2id", err)
@@ -167,11 +167,11 @@ func TestDecisionsAboutUsers(t *testing.T) {
 			r.browser().consented(r.client(), &account.User{Email: mail})
 		}},
 		{"a password reset ends sessions, refresh families and access tokens", func(r *row) {
-			o, c, u, b := r.operator(), r.client(), r.person(), r.browser()
+			o, c, u, b := r.NewOperator(r.t), r.client(), r.person(), r.browser()
 			tokens := r.token(redemption(c, b.consented(c, u))...).tokens(r.t)
 			code := r.code(c, u, time.Now(), nil)
 			b.authorize(c, "skip_account_chooser", "true").code()
-			o.does(204, "POST", "/users/"+strconv.FormatInt(u.ID, 10)+"/reset-password",
+			o.Do(204, "POST", "/users/"+strconv.FormatInt(u.ID, 10)+"/reset-password",
 				`{"password":"another horse battery"}`)
 			r.profile(tokens.access).invalid(r.t)
 			r.token(renewal(c, tokens.refresh)...).fails(r.t, 400, "invalid_grant")

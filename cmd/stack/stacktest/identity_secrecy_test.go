@@ -48,21 +48,20 @@ func TestSecretsAreNotLogged(t *testing.T) {
 
 // setUp creates a client and a user by the admin API, changes them and provokes conflicts.
 func (m *marked) setUp() (stacktest.Client, *account.User, string) {
-	o := m.operator()
-	m.mark("operator's token", o.token)
-	record := o.does(201, "POST", "/clients", m.json("name", "Marked Atlas", "scopes",
+	o := m.NewOperator(m.t)
+	m.mark("operator's token", o.Token)
+	record := o.Do(201, "POST", "/clients", m.json("name", "Marked Atlas", "scopes",
 		[]string{"view-user", "detail-user"}, "grants", []string{"authorization_code", "refresh_token",
 			"client_credentials"}, "redirect_uris", []string{m.mark("redirect URI",
-			"https://marked-app.example/cb?marked=1")})).object(m.t, 201)
+			"https://marked-app.example/cb?marked=1")})).Object(m.t)
 	c := stacktest.Client{Secret: m.mark("client secret", record["client_secret"].(string))}
 	var err error
 	if c.Client, err = m.Tokens.Client(m.t.Context(), record["client_id"].(string)); err != nil {
 		m.t.Fatal(err)
 	}
-	o.does(200, "POST", "/clients/"+c.ID+"/approve", "")
-	m.mark("second secret", o.does(201, "POST", "/clients/"+c.ID+"/secrets", "").object(m.t,
-		201)["client_secret"].(string))
-	o.does(409, "POST", "/clients/"+c.ID+"/secrets", "")
+	o.Do(200, "POST", "/clients/"+c.ID+"/approve", "")
+	m.mark("second secret", o.Do(201, "POST", "/clients/"+c.ID+"/secrets", "").Object(m.t)["client_secret"].(string))
+	o.Do(409, "POST", "/clients/"+c.ID+"/secrets", "")
 
 	password := m.mark("password", "marked horse battery staple")
 	fields := []any{"name", m.mark("name", "Markedrosa Example"), "email",
@@ -71,22 +70,22 @@ func (m *marked) setUp() (stacktest.Client, *account.User, string) {
 		"bio", m.mark("bio", "marked-biography"),
 		"place_of_birth", m.mark("place of birth",
 			"Markedville"), "date_of_birth", m.mark("date of birth", "1971-07-11"), "password", password}
-	made := o.does(201, "POST", "/users", m.json(fields...)).object(m.t, 201)
+	made := o.Do(201, "POST", "/users", m.json(fields...)).Object(m.t)
 	u, err := m.People.User(m.t.Context(), int64(made["id"].(float64)))
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	m.mark("password's hash", u.PasswordHash)
 	m.mark("service_id", u.ServiceID)
-	o.does(409, "POST", "/users", m.json(fields...))
-	other := o.does(201, "POST", "/users", m.json("name", "Other", "phone_number",
-		m.mark("other phone", phoneNumber()))).object(m.t, 201)
+	o.Do(409, "POST", "/users", m.json(fields...))
+	other := o.Do(201, "POST", "/users", m.json("name", "Other", "phone_number",
+		m.mark("other phone", phoneNumber()))).Object(m.t)
 	user := "/users/" + strconv.FormatInt(int64(other["id"].(float64)), 10)
-	o.does(409, "PATCH", user, m.json("phone_number", u.Phone))
-	o.does(400, "PATCH", user, m.json("email", m.mark("bad address", "marked-nowhere"), "phone_number",
+	o.Do(409, "PATCH", user, m.json("phone_number", u.Phone))
+	o.Do(400, "PATCH", user, m.json("email", m.mark("bad address", "marked-nowhere"), "phone_number",
 		m.mark("bad phone", "marked-555")))
-	o.does(400, "POST", user+"/reset-password", m.json("password", m.mark("bad password", "markd1")))
-	o.does(400, "POST", "/users", `{"`+m.mark("bad JSON", "marked-json"))
+	o.Do(400, "POST", user+"/reset-password", m.json("password", m.mark("bad password", "markd1")))
+	o.Do(400, "POST", "/users", `{"`+m.mark("bad JSON", "marked-json"))
 	return c, u, password
 }
 
