@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -35,16 +34,6 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(m.Run())
-}
-
-var native = flag.Bool("native", false, "compare with libpact_ffi")
-
-// newVerifier returns a verifier with the engine that is asked for.
-func newVerifier(target verify.Target) (*verify.Verifier, error) {
-	if *native {
-		return verify.NewNative(target)
-	}
-	return verify.New(target)
 }
 
 // atOnce is the number of mutants that run at once: they wait for files more than they compute.
@@ -209,7 +198,7 @@ func replay(ctx context.Context, all []mutants.Mutant, e expectation) (tried int
 	defer func() { err = errors.Join(err, p.Close()) }()
 	target := verify.Of(p)
 	target.States = states.of(target.States)
-	v, err := newVerifier(target)
+	v, err := verify.New(target)
 	if err != nil {
 		return 0, err
 	}
@@ -278,7 +267,7 @@ func tryEach(ctx context.Context, m mutants.Mutant, all []expectation,
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	v, err := newVerifier(verify.Of(p))
+	v, err := verify.New(verify.Of(p))
 	if err != nil {
 		return 0, err
 	}
