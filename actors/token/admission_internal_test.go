@@ -276,41 +276,6 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestRateLimitIsExact sends many more requests than each limit allows, from 64 goroutines, in two
-// windows.
-func TestRateLimitIsExact(t *testing.T) {
-	f := newFixture(t, nil)
-	token := f.token("app", oauth.UserScopes|oauth.OpenID)
-	start := time.Now()
-	for _, window := range []time.Duration{0, 2 * time.Minute} {
-		for endpoint, want := range limitOf {
-			var admitted, refused atomic.Int64
-			var callers sync.WaitGroup
-			for g := range 64 {
-				callers.Go(func() {
-					for i := range 10 {
-						now := start.Add(window + time.Duration(g+i)*time.Millisecond)
-						switch f.Admit(token, Endpoint(endpoint), now).Verdict {
-						case Admitted:
-							admitted.Add(1)
-						case RateLimited:
-							refused.Add(1)
-						}
-					}
-				})
-			}
-			callers.Wait()
-			if admitted.Load() != int64(want) || admitted.Load()+refused.Load() != 640 {
-				t.Errorf("endpoint %d: got %d admitted and %d refused, want %d and the rest",
-					endpoint, admitted.Load(), refused.Load(), want)
-			}
-		}
-	}
-	if got := f.store.reads.Load(); got != 1 {
-		t.Errorf("got %d reads of the user, want 1", got)
-	}
-}
-
 // TestRefusedTokenCreatesNoActor sends a token of an unknown client from many goroutines.
 func TestRefusedTokenCreatesNoActor(t *testing.T) {
 	f := newFixture(t, nil)

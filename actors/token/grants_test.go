@@ -14,30 +14,6 @@ import (
 	"gatehouse/actors/token"
 )
 
-func TestAccessTokenExpiresAsAnnounced(t *testing.T) {
-	f := newFixture(t, nil)
-	now := time.Date(2026, 11, 21, 12, 0, 0, 999_999_999, time.UTC)
-	own, fault := f.Token(t.Context(), f.ownRequest(), now)
-	if fault != nil {
-		t.Fatal(fault)
-	}
-	want := now.Truncate(time.Second).Add(own.ExpiresIn)
-	if says := f.open(t, own.AccessToken); own.ExpiresIn != time.Hour || says.Expires != want.Unix() ||
-		says.Issued != now.Unix() {
-		t.Errorf("got %+v, want expiry at %v", says, want)
-	}
-	for at, active := range map[time.Time]bool{want.Add(-1): true, want: false} {
-		got, fault := f.Introspect(f.credentials(), own.AccessToken, at)
-		if fault != nil || got.Active != active {
-			t.Errorf("at %v: got %+v, %v, want active %t", at, got, fault, active)
-		}
-		verdict := f.Admit(own.AccessToken, token.BasicProfile, at).Verdict
-		if (verdict == token.TokenExpired) == active {
-			t.Errorf("at %v: got verdict %v, want active %t", at, verdict, active)
-		}
-	}
-}
-
 func TestOperatorTokenLifetime(t *testing.T) {
 	f := newFixture(t, nil)
 	operator, secret := f.register(t, oauth.Client{

@@ -115,16 +115,6 @@ func TestIDToken(t *testing.T) {
 	})
 }
 
-// TestNoIDTokenWithoutOpenID has a client that asks for none see no difference.
-func TestNoIDTokenWithoutOpenID(t *testing.T) {
-	f := openID(t, oauth.ClientOptions{ClaimsInIDToken: true}, true)
-	first := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.UserScopes)))
-	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
-	if first.IDToken+second.IDToken != "" {
-		t.Errorf("got %q and %q, want no id_token", first.IDToken, second.IDToken)
-	}
-}
-
 // person has a value for each claim.
 var person = account.User{
 	ID: 7, Name: "Ann Miller", Email: "ann@example.com", Phone: "+491701234567", Username: "ann",
@@ -182,57 +172,6 @@ func TestClaimsByScope(t *testing.T) {
 			}
 			wantClaims(t, what+", id_token", claims, want)
 		}
-	}
-}
-
-// TestClaimsWithoutValue has a user with a phone number only.
-func TestClaimsWithoutValue(t *testing.T) {
-	f := openID(t, oauth.ClientOptions{}, true)
-	f.put(account.User{ID: 7, Name: "Bo", Phone: "+491701234567"})
-	response := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.OpenIDScopes)))
-	info := f.Admit(response.AccessToken, token.UserInfo, time.Now())
-	const want = `{"sub":"7","name":"Bo","phone_number":"+491701234567","phone_number_verified":true}`
-	if got := string(info.Profile); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if claims := f.idToken(t, response); claims["name"] != nil {
-		t.Errorf("got %v, want no claims of the user unless the client is registered for them", claims)
-	}
-}
-
-// TestClaimsFollowChanges changes the user and the approval of a client with a token in use.
-func TestClaimsFollowChanges(t *testing.T) {
-	f := openID(t, oauth.ClientOptions{}, true)
-	f.put(person)
-	response := f.mustToken(t, f.codeRequest(f.codeFor(t, oauth.OpenIDScopes)))
-	info := func() map[string]any {
-		var claims map[string]any
-		got := f.Admit(response.AccessToken, token.UserInfo, time.Now())
-		if err := json.Unmarshal(got.Profile, &claims); err != nil {
-			t.Fatalf("got verdict %d, %s: %v", got.Verdict, got.Profile, err)
-		}
-		return claims
-	}
-	if got := info(); got["birthdate"] == nil {
-		t.Errorf("got %v, want all claims", got)
-	}
-	changed := person
-	changed.Name = "Ann Smith"
-	f.put(changed)
-	if err := f.UserChanged(7, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := info(); got["name"] != "Ann Smith" {
-		t.Errorf("got %v, want the new name", got)
-	}
-	if _, err := f.UpdateClient(t.Context(), f.client.ID, func(c *oauth.Client) error {
-		c.DetailApproved = false
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got := info(); got["birthdate"] != nil || got["phone_number"] != nil || got["address"] != nil {
-		t.Errorf("got %v, want no claims of the detailed profile", got)
 	}
 }
 

@@ -30,53 +30,6 @@ func TestClientUpdateTakesEffectAtOnce(t *testing.T) {
 	f.wantFault(t, "grant removed", f.ownRequest(), oauth.UnauthorizedClient)
 }
 
-func TestBothSecretsWorkUntilOneIsRevoked(t *testing.T) {
-	f := newFixture(t, nil)
-	first := f.client.Secrets[0].ID
-	second, kept, err := f.RotateSecret(t.Context(), f.client.ID, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.mustToken(t, f.ownRequest())
-	newer := f.ownRequest()
-	newer.Secret = second
-	f.mustToken(t, newer)
-	var wrong *oauth.RegistrationError
-	if _, _, err := f.RotateSecret(t.Context(), f.client.ID, time.Now()); !errors.As(err, &wrong) {
-		t.Errorf("third secret: got %v, want a *oauth.RegistrationError", err)
-	}
-	err = f.RevokeSecret(t.Context(), f.client.ID, "nothing")
-	if !errors.Is(err, oauth.ErrNotFound) {
-		t.Errorf("unknown secret: got %v, want not found", err)
-	}
-	if err := f.RevokeSecret(t.Context(), f.client.ID, first); err != nil {
-		t.Fatal(err)
-	}
-	f.wantFault(t, "first secret", f.ownRequest(), oauth.InvalidClient)
-	f.mustToken(t, newer)
-	if err := f.RevokeSecret(t.Context(), f.client.ID, kept.ID); !errors.As(err, &wrong) {
-		t.Errorf("last secret: got %v, want a *oauth.RegistrationError", err)
-	}
-}
-
-func TestDeleteClient(t *testing.T) {
-	f := newFixture(t, nil)
-	bearer := f.newTokens(t).AccessToken
-	f.wantVerdict(t, "before", bearer, token.Admitted)
-	if err := f.DeleteClient(t.Context(), f.client.ID); err != nil {
-		t.Fatal(err)
-	}
-	f.wantVerdict(t, "after", bearer, token.TokenInvalid)
-	f.wantFault(t, "after", f.ownRequest(), oauth.InvalidClient)
-	if err := f.DeleteClient(t.Context(), f.client.ID); !errors.Is(err, oauth.ErrNotFound) {
-		t.Errorf("again: got %v, want not found", err)
-	}
-	_, err := f.UpdateClient(t.Context(), f.client.ID, func(*oauth.Client) error { return nil })
-	if !errors.Is(err, oauth.ErrNotFound) {
-		t.Errorf("update: got %v, want not found", err)
-	}
-}
-
 // TestDeleteClientDuringRequests deletes a client while its actor serves requests. Every request
 // must end.
 func TestDeleteClientDuringRequests(t *testing.T) {
@@ -132,31 +85,6 @@ func TestUpdateClientKeepsFixedFields(t *testing.T) {
 	}
 	if c, err := f.Client(t.Context(), f.client.ID); err != nil || c.Name != "New" {
 		t.Errorf("got %+v, %v, want the record before", c, err)
-	}
-}
-
-func TestCreateClient(t *testing.T) {
-	f := newFixture(t, nil)
-	public, secret := f.register(t, oauth.Client{
-		Name: "App", Public: true, RedirectURIs: []string{"https://app.example/"},
-		Grants: oauth.AuthorizationCodeGrant,
-	})
-	if secret != "" || len(public.Secrets) != 0 || len(public.ID) != 36 || public.Created.IsZero() {
-		t.Errorf("public: got %+v, %q", public, secret)
-	}
-	if !oauth.LooksLikeClientSecret(f.secret) ||
-		f.client.Secrets[0].Hash != oauth.HashOf(f.secret) {
-		t.Error("confidential: got another secret than the one that was saved")
-	}
-	if _, _, err := f.CreateClient(t.Context(), oauth.Client{Name: "Bad"}, time.Now()); err == nil {
-		t.Error("bad record: got nil, want an error")
-	}
-	list, err := f.Clients(t.Context(), "", 1)
-	if err != nil || len(list) != 1 {
-		t.Fatalf("got %v, %v, want one", list, err)
-	}
-	if rest, err := f.Clients(t.Context(), list[0].ID, 10); err != nil || len(rest) != 1 {
-		t.Errorf("got %v, %v, want the other", rest, err)
 	}
 }
 
