@@ -18,34 +18,6 @@ func codeOf(err *oauth.Error) oauth.Code {
 	return err.Code
 }
 
-func TestCheckGrant(t *testing.T) {
-	confidential, public, operator := valid()
-	code := oauth.TokenRequest{Grant: oauth.AuthorizationCodeGrant, Code: "c", RedirectURI: "u"}
-	refresh := oauth.TokenRequest{Grant: oauth.RefreshTokenGrant, RefreshToken: "r"}
-	own := oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant}
-	for _, row := range []struct {
-		client  oauth.Client
-		request oauth.TokenRequest
-		want    oauth.Code
-	}{
-		{confidential, code, ""},
-		{confidential, refresh, ""},
-		{confidential, own, ""},
-		{public, code, ""},
-		{public, own, oauth.UnauthorizedClient},
-		{operator, code, oauth.UnauthorizedClient},
-		{operator, oauth.TokenRequest{Grant: oauth.AuthorizationCodeGrant}, oauth.UnauthorizedClient},
-		{confidential, oauth.TokenRequest{Grant: oauth.AuthorizationCodeGrant, RedirectURI: "u"}, oauth.InvalidRequest},
-		{confidential, oauth.TokenRequest{Grant: oauth.AuthorizationCodeGrant, Code: "c"}, oauth.InvalidRequest},
-		{confidential, oauth.TokenRequest{Grant: oauth.RefreshTokenGrant}, oauth.InvalidRequest},
-		{confidential, oauth.TokenRequest{Grant: oauth.TokenExchangeGrant}, oauth.UnauthorizedClient},
-	} {
-		if got := codeOf(oauth.CheckGrant(&row.client, &row.request)); got != row.want {
-			t.Errorf("%s, %+v: got %q, want %q", row.client.Name, row.request, got, row.want)
-		}
-	}
-}
-
 func TestCheckRedeem(t *testing.T) {
 	for _, row := range []struct {
 		name   string

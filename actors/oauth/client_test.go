@@ -9,46 +9,6 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-func TestAuthenticate(t *testing.T) {
-	now := time.Now()
-	older, keptOlder := oauth.NewSecret(now)
-	newer, keptNewer := oauth.NewSecret(now)
-	other, _ := oauth.NewSecret(now)
-	confidential := &oauth.Client{ID: "c", Secrets: []oauth.Secret{keptOlder, keptNewer}}
-	disabled := &oauth.Client{ID: "c", Secrets: confidential.Secrets, Disabled: true}
-	bare := &oauth.Client{ID: "c"}
-	public := &oauth.Client{ID: "p", Public: true}
-	for _, row := range []struct {
-		name   string
-		client *oauth.Client
-		secret string
-		ok     bool
-	}{
-		{"older secret", confidential, older, true},
-		{"newer secret", confidential, newer, true},
-		{"another secret", confidential, other, false},
-		{"part of a secret", confidential, newer[:53], false},
-		{"no secret", confidential, "", false},
-		{"disabled", disabled, newer, false},
-		{"no secret left", bare, newer, false},
-		{"unknown", nil, newer, false},
-		{"public", public, "", true},
-		{"public with a secret", public, newer, false},
-		{"public, disabled", &oauth.Client{Public: true, Disabled: true}, "", false},
-	} {
-		for _, basic := range []bool{false, true} {
-			err := row.client.Authenticate(oauth.Credentials{Secret: row.secret, Basic: basic})
-			if (err == nil) != row.ok {
-				t.Errorf("%s: got %v, want ok %t", row.name, err, row.ok)
-			}
-			if err != nil && (err.Code != oauth.InvalidClient || err.BasicTried != basic ||
-				err.Status() != 401) {
-				t.Errorf("%s: got %+v", row.name, err)
-			}
-		}
-	}
-}
-
 func TestWrongSecretLooksLikeUnknownClient(t *testing.T) {
 	_, kept := oauth.NewSecret(time.Now())
 	for _, c := range []*oauth.Client{{Secrets: []oauth.Secret{kept}},

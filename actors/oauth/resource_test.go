@@ -116,18 +116,6 @@ func TestNarrowResources(t *testing.T) {
 	}
 }
 
-func TestResourcesOfClients(t *testing.T) {
-	named := &oauth.Client{Options: oauth.ClientOptions{Resources: []string{notes}}}
-	got, fault := known.OfClient(named, []string{notes, own}, []string{"read"})
-	if fault != nil || got.String() != "1:1 65535:0" {
-		t.Errorf("got %v, %v, want what the operator has named", got, fault)
-	}
-	if _, fault := known.OfClient(&oauth.Client{}, []string{notes}, nil); codeOf(fault) !=
-		oauth.InvalidTarget {
-		t.Errorf("got %v for a client that is not registered for it, want %s", fault, oauth.InvalidTarget)
-	}
-}
-
 func TestTargetsText(t *testing.T) {
 	for _, text := range []string{"", "1:0", "1:65535 65534:7"} {
 		got, err := oauth.ParseTargets(text)
@@ -220,23 +208,6 @@ func TestResourceMetadataURL(t *testing.T) {
 		if got := oauth.ResourceMetadataURL(uri); got != want {
 			t.Errorf("%s: got %s, want %s", uri, got, want)
 		}
-	}
-}
-
-// TestLoopbackClientIsAskedForResources covers a request with no scope of this service: no consent
-// may be remembered for a client that any program could impersonate.
-func TestLoopbackClientIsAskedForResources(t *testing.T) {
-	r := &oauth.AuthorizationRequest{RedirectURI: "http://127.0.0.1:1/",
-		Targets: oauth.Targets{{Resource: 1, Scopes: 1}}}
-	b := oauth.Browser{SignedIn: true, Chosen: true, Targets: r.Targets}
-	for public, want := range map[bool]oauth.Step{true: oauth.StepConsent, false: oauth.StepIssue} {
-		if got, fault := oauth.NextStep(r, &oauth.Client{Public: public}, b); got != want {
-			t.Errorf("public %t: got %d, %v, want %d", public, got, fault, want)
-		}
-	}
-	b.Targets = oauth.Targets{{Resource: 1, Scopes: 2}}
-	if got, _ := oauth.NextStep(r, &oauth.Client{}, b); got != oauth.StepConsent {
-		t.Errorf("got %d after a grant of another scope, want %d", got, oauth.StepConsent)
 	}
 }
 

@@ -116,35 +116,6 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// TestFirstPartyNeedsNoConsent covers what the operator's own client is registered for.
-func TestFirstPartyNeedsNoConsent(t *testing.T) {
-	const resource = "https://api.example/"
-	in := oauth.Browser{SignedIn: true, Chosen: true}
-	api := oauth.Targets{{Resource: 1, Scopes: 1}}
-	for _, row := range []struct {
-		prompt     oauth.Prompts
-		targets    oauth.Targets
-		registered []string
-		want       oauth.Step
-	}{
-		{0, nil, nil, oauth.StepIssue},
-		{oauth.PromptNone, nil, nil, oauth.StepIssue},
-		{oauth.PromptConsent, nil, nil, oauth.StepConsent},
-		{0, api, []string{resource}, oauth.StepIssue},
-		{oauth.PromptNone, api, []string{resource}, oauth.StepIssue},
-		{0, api, nil, oauth.StepConsent},
-		{oauth.PromptNone, api, nil, oauth.StepRefuse},
-	} {
-		c := &oauth.Client{Options: oauth.ClientOptions{FirstParty: true, Resources: row.registered}}
-		r := &oauth.AuthorizationRequest{RedirectURI: "https://app.example/", Prompt: row.prompt,
-			Scopes: oauth.OpenID, Targets: row.targets}
-		if got, fault := oauth.NextStep(r, c, in); got != row.want {
-			t.Errorf("prompt %v, targets %v, registered %v: got %d, %v, want %d", row.prompt,
-				row.targets, row.registered, got, fault, row.want)
-		}
-	}
-}
-
 // TestNextStepWithOpenID asks for the scope openid, which the web client and the public one are
 // registered for.
 func TestNextStepWithOpenID(t *testing.T) {

@@ -82,6 +82,7 @@ func TestInvalidTokenRequests(t *testing.T) {
 			false},
 		"broken escape":     {good + "&scope=%zz", "", 400, "invalid_request", false},
 		"control character": {good + "&scope=%00", "", 400, "invalid_request", false},
+		"one in a name":     {good + "&a%00=1", "", 400, "invalid_request", false},
 		"not UTF-8":         {good + "&scope=%ff", "", 400, "invalid_request", false},
 		"too many": {good + strings.Repeat("&x=1", 64), "", 400, "invalid_request",
 			false},
