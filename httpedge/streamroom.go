@@ -27,9 +27,9 @@ var errStreamsFull = errors.New("streams hold too many bytes")
 type streamRoom = fair.Slots[ratelimit.Network]
 
 // streamsBytes returns how many bytes all streams may hold if Go keeps to that memory limit, in
-// bytes: at most a quarter. The sockets of the same streams need as much again.
+// bytes: at most an eighth. What was read ahead and not yet sent needs as much again, and so do sockets.
 func streamsBytes(memoryLimit int64) int {
-	return int(min(maxStreamsBytes, memoryLimit/4))
+	return int(min(maxStreamsBytes, memoryLimit/8))
 }
 
 // bodyLimit returns the limit of the body of a request with that target, in origin or absolute form

@@ -28,6 +28,15 @@ func fitMemory() (report func(*slog.Logger)) {
 	}
 }
 
+// entryBytes is what a result of a lookup takes in the cache, with its place.
+const entryBytes = 1100
+
+// fitEntries returns how many of so many results the cache keeps if Go keeps to that memory limit, in
+// bytes: those that take a quarter of it.
+func fitEntries(entries int, memoryLimit int64) int {
+	return int(min(int64(entries), max(1, memoryLimit/4/entryBytes)))
+}
+
 // memoryShare returns 90 % of the limit of a cgroup, in bytes; the rest is for memory that Go does
 // not manage. It returns 0 if there is no limit.
 func memoryShare(limit uint64, err error) int64 {

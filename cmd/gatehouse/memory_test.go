@@ -24,3 +24,11 @@ func TestMemoryShare(t *testing.T) {
 		}
 	}
 }
+
+func TestFitEntries(t *testing.T) {
+	for limit, want := range map[int64]int{math.MaxInt64: 100_000, 241591905: 54_907, 1: 1} {
+		if got := fitEntries(100_000, limit); got != want {
+			t.Errorf("limit of %d bytes: got %d entries, want %d", limit, got, want)
+		}
+	}
+}

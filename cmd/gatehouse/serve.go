@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -45,6 +46,9 @@ func (p *program) serve(
 	arrived, end := hangups() // from here on: a start may take a while
 	defer end()
 	report := fitMemory()
+	if c.Lookups != nil {
+		c.Lookups.CacheEntries = fitEntries(c.Lookups.CacheEntries, debug.SetMemoryLimit(-1))
+	}
 	s, err := stack.Start(p.ctx, c)
 	if err != nil {
 		return p.startError(err)
