@@ -46,8 +46,10 @@ func (p *program) serve(
 	arrived, end := hangups() // from here on: a start may take a while
 	defer end()
 	report := fitMemory()
+	var asked int
 	if c.Lookups != nil {
-		c.Lookups.CacheEntries = fitEntries(c.Lookups.CacheEntries, debug.SetMemoryLimit(-1))
+		asked = c.Lookups.CacheEntries
+		c.Lookups.CacheEntries = fitEntries(asked, debug.SetMemoryLimit(-1))
 	}
 	s, err := stack.Start(p.ctx, c)
 	if err != nil {
@@ -55,6 +57,10 @@ func (p *program) serve(
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	report(s.Logger)
+	if c.Lookups != nil && c.Lookups.CacheEntries < asked {
+		s.Logger.Info("the cache keeps fewer results than --cache-entries, so that they take at most a "+
+			"quarter of the memory limit", "entries", c.Lookups.CacheEntries, "asked", asked)
+	}
 	if declare != "" {
 		if err := p.declare(p.ctx, s, declare); err != nil {
 			return err

@@ -161,8 +161,7 @@ func Examine(ctx context.Context, rules Rules) ([]string, error) {
 	return found, nil
 }
 
-// Preload keeps axe-core in each page that the tab opens from now on. To send it for each page takes longer
-// than to examine a page.
+// Preload keeps axe-core in each page that the tab opens from now on, so that it is sent once.
 func Preload(ctx context.Context) error {
 	source, err := axe()
 	if err != nil {
