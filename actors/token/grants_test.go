@@ -304,7 +304,7 @@ func TestIDJAGIsIssuedOnRecord(t *testing.T) {
 		Options: oauth.ClientOptions{FirstParty: true,
 			IDJAG: oauth.IDJAG{Audiences: []string{"https://tasks.example"}}}})
 	signedIn, err := f.Sign("ES256", token.IDTokenTyp, map[string]any{"iss": testIssuer,
-		"aud": c.WireID(), "sub": "7", "exp": time.Now().Add(time.Hour).Unix()})
+		"aud": c.WireID(), "sub": "7", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()})
 	if err != nil {
 		t.Fatal(err)
 	}

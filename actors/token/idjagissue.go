@@ -66,6 +66,7 @@ type signedIn struct {
 	id         int64
 	scopes     oauth.Scopes // that the client has of the person
 	twoFactors bool
+	asOf       int64 // Unix seconds: when the subject token was issued, or was read as valid
 }
 
 // personOf returns the person of the request's subject token, if the client has it now and may get an
@@ -89,6 +90,8 @@ func (s *Service) personOf(
 		return p, oauth.ErrIDJAGSubject
 	case err != nil:
 		return p, fmt.Errorf("read the user of a subject token: %w", err)
+	case p.asOf < time.UnixMicro(max(u.epoch, c.Epoch)).Unix(): // they were revoked since
+		return p, oauth.ErrIDJAGSubject
 	case !u.mayUse(c):
 		return p, oauth.ErrSubjectUser
 	case !u.inGroups().MayUse(c.Options.IDJAG.Groups):
@@ -112,7 +115,7 @@ func (s *Service) hintedPerson(
 	if p.id, err = strconv.ParseInt(said.Subject, 10, 64); err != nil {
 		return p, oauth.ErrNotFound
 	}
-	p.scopes, p.twoFactors = c.Scopes, said.ACR == oauth.ACR2
+	p.scopes, p.twoFactors, p.asOf = c.Scopes, said.ACR == oauth.ACR2, said.Issued
 	if said.SID != "" {
 		if err := s.config.Accounts.FindClientSession(ctx, p.id, c.ID, said.SID, now); err != nil {
 			return p, err
@@ -147,5 +150,5 @@ func (s *Service) refreshedPerson(
 		return p, oauth.ErrNotFound
 	}
 	return signedIn{id: f.UserID, scopes: f.Scopes & c.Scopes,
-		twoFactors: f.Details.ACR() == oauth.ACR2}, nil
+		twoFactors: f.Details.ACR() == oauth.ACR2, asOf: now.Unix()}, nil
 }

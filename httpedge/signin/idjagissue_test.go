@@ -155,7 +155,7 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 	})
 	idToken := f.tokens["id_token"].(string)
 	said := map[string]any{"iss": f.URL, "aud": f.client.ID, "sub": strconv.FormatInt(f.user.ID, 10),
-		"exp": time.Now().Unix() + 60}
+		"iat": time.Now().Unix(), "exp": time.Now().Unix() + 60}
 	forge := func(typ, claim string, value any) string {
 		claims := maps.Clone(said)
 		claims[claim] = value
@@ -186,6 +186,7 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 			"subject_token_type", "urn:ietf:params:oauth:token-type:access_token"}},
 		{"changed signature", f.client, "invalid_request", []string{"subject_token", idToken[:len(idToken)-8] + "AAAAAAAA"}},
 		{"expired", f.client, "invalid_request", []string{"subject_token", forge("JWT", "exp", time.Now().Unix())}},
+		{"from before the user's tokens were revoked", f.client, "invalid_request", []string{"subject_token", forge("JWT", "iat", f.user.Epoch/1e6-1)}},
 		{"another issuer", f.client, "invalid_request", []string{"subject_token", forge("JWT", "iss", "https://other.example")}},
 		{"another audience", f.client, "invalid_request", []string{"subject_token", forge("JWT", "aud", stranger.ID)}},
 		{"ID-JAG", f.client, "invalid_request", []string{"subject_token", forge("oauth-id-jag+jwt", "iss", f.URL)}},
