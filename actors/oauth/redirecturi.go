@@ -98,11 +98,13 @@ func checkOwnScheme(uri string, more []string) error {
 	return nil
 }
 
-// isCommand reports whether what follows the scheme of an editor makes it open or install something.
+// isCommand reports whether what follows the scheme of an editor makes it open or install something,
+// such as a folder on another machine.
 func isCommand(rest string) bool {
 	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 	host = strings.ToLower(host)
-	return host == "file" || host == "vscode.git" || host == "vscode-remote" || strings.HasSuffix(host, "-deeplink")
+	return host == "file" || host == "ssh" || host == "vscode.git" || host == "vscode-remote" ||
+		strings.HasSuffix(host, "-deeplink")
 }
 
 // PrivateScheme returns the scheme of a registered redirect URI; "" = it is https or http.
