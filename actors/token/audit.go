@@ -92,6 +92,16 @@ func ofIDJAG(ctx context.Context, userID int64, clientID, audience string) conte
 		Target: clientID, Data: audit.Data{"audience": audience}})
 }
 
+// ofExchange returns a context whose next write records that a client gets a token at one place for a
+// token of another.
+func ofExchange(
+	ctx context.Context, subject *oauth.AccessToken, clientID string, from, to *oauth.Reach,
+) context.Context {
+	return audit.With(ctx, audit.Event{Action: audit.Authorized, Subject: audit.OfUser(subject.UserID),
+		Target: clientID, Data: audit.Data{"audience": to.URI, "scopes": append([]string{}, to.Scopes...),
+			"from": from.URI, "client": subject.ClientID}})
+}
+
 // ofSecrets adds an event for each secret that is in some and not in others.
 func ofSecrets(ctx context.Context, action audit.Action, id string,
 	some, others []oauth.Secret) context.Context {

@@ -10,8 +10,19 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// exchange serves a token request with a subject token (RFC 8693). Nothing is written: the new token
-// stores which token it comes from, so that whatever ends that one later ends the new one.
+// exchanged is an exchange that the audit trail has.
+type exchanged struct {
+	subject oauth.TokenID
+	client  string
+	target  oauth.Target
+}
+
+// keptExchanges is how many are remembered, so that a token which is exchanged for each request has one
+// event.
+const keptExchanges = 10_000
+
+// exchange serves a token request with a subject token (RFC 8693). Nothing but an event is written: the
+// new token stores which token it comes from, so that whatever ends that one later ends the new one.
 func (s *Service) exchange(
 	ctx context.Context, a *clientActor, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
@@ -30,13 +41,37 @@ func (s *Service) exchange(
 	if m.resources, err = s.Resources(ctx); err != nil {
 		return nil, err
 	}
-	target, _, fault := m.resources.Exchange(&m.subject, c, r.Resources, r.Scope)
+	target, from, fault := m.resources.Exchange(&m.subject, c, r.Resources, r.Scope)
 	if fault != nil {
 		return nil, fault
 	}
 	m.granted = granted{userID: m.subject.UserID, details: oauth.GrantDetails{
 		AuthTime: m.subject.AuthTime, Targets: oauth.Targets{target}}}
-	return &m.response, s.obtain(ctx, a, c, m, &m.tokenAsk)
+	if err := s.obtain(ctx, a, c, m, &m.tokenAsk); err != nil {
+		return nil, err
+	}
+	key := exchanged{m.subject.ID, c.ID, target}
+	if _, known := s.exchanges.Get(key); known {
+		return &m.response, nil
+	}
+	reaches := m.resources.Reaches(oauth.Targets{{Resource: from}, target})
+	if err := s.record(ofExchange(ctx, &m.subject, c.ID, &reaches[0], &reaches[1])); err != nil {
+		return nil, err
+	}
+	s.exchanges.Add(key, struct{}{})
+	return &m.response, nil
+}
+
+// record has the audit trail record the events of ctx.
+func (s *Service) record(ctx context.Context) error {
+	op, w := &oauth.Record{}, newWrite(nil)
+	op.Context = ctx
+	w.begin(op)
+	s.config.Tokens.Submit(op)
+	if err := w.wait(ctx, op); err != nil {
+		return fmt.Errorf("record what is issued: %w", err)
+	}
+	return nil
 }
 
 // subject returns what a subject token says, if it is valid and its user may use client c. The error

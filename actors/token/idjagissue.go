@@ -49,12 +49,8 @@ func (s *Service) issueIDJAG(
 	if err != nil {
 		return nil, err
 	}
-	op, w := &oauth.Record{}, newWrite(nil)
-	op.Context = ofIDJAG(ctx, person.id, c.ID, r.Audiences[0])
-	w.begin(op)
-	s.config.Tokens.Submit(op)
-	if err := w.wait(ctx, op); err != nil {
-		return nil, fmt.Errorf("record an ID-JAG: %w", err)
+	if err := s.record(ofIDJAG(ctx, person.id, c.ID, r.Audiences[0])); err != nil {
+		return nil, err
 	}
 	return &oauth.TokenResponse{AccessToken: jwt, ExpiresIn: oauth.IDJAGLifetime,
 		IssuedTokenType: oauth.IDJAGTokenType}, nil

@@ -132,6 +132,7 @@ type Service struct {
 	prover       *prover
 
 	logos     *lru.Cache[string, *oauth.Logo] // by what identifies them
+	exchanges *lru.Cache[exchanged, struct{}]
 	resources resourceCache
 	claims    atomic.Pointer[[]oauth.Claim] // that operators have declared
 	fetches   ratelimit.Limiter[int64]      // of metadata documents, by user
@@ -184,6 +185,9 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		return nil, err
 	}
 	if s.logos, err = lru.New[string, *oauth.Logo](keptLogos); err != nil {
+		return nil, err
+	}
+	if s.exchanges, err = lru.New[exchanged, struct{}](keptExchanges); err != nil {
 		return nil, err
 	}
 	s.needKeys(ctx)

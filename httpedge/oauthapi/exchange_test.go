@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack/stacktest"
 )
@@ -134,6 +135,37 @@ func TestDelegationChain(t *testing.T) {
 		if a := g.Send(t, http.MethodGet, g.URL+"/api/user", "", "Authorization", "Bearer "+token); a.Status != 401 {
 			t.Errorf("%s: got %d %s for a token of others, want 401", format, a.Status, a.Body)
 		}
+	}
+}
+
+// TestExchangeIsRecorded exchanges a token often. The trail has who did it, and where it leads, once for
+// each server.
+func TestExchangeIsRecorded(t *testing.T) {
+	g := newAgents(t)
+	token := g.subject(t)["access_token"]
+	for range 3 * stacktest.Nodes(t) {
+		g.PostToken(t, exchange(g.notes, token, mailAPI)).Object(t)
+	}
+	next := g.PostToken(t, exchange(g.notes, token, mailAPI)).Object(t)["access_token"]
+	g.PostToken(t, exchange(g.mail, next, crmAPI)).Object(t)
+	g.PostToken(t, exchange(g.mail, next, notesAPI)).FailsAs(t, 400, "invalid_target")
+	events, err := g.Store.Events(t.Context(), audit.Filter{UserID: g.user.ID, Action: audit.Authorized, Limit: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, e := range events {
+		if e.Data["from"] != nil {
+			got[e.Target+jsonOf(e.Data)]++
+		}
+		if e.Data["from"] != nil && e.Actor != (audit.Actor{Kind: audit.Client, ID: e.Target}) {
+			t.Errorf("got %+v, want the client as actor", e)
+		}
+	}
+	first := g.notes.ID + `{"audience":"` + mailAPI + `","client":"` + g.app.ID + `","from":"` + notesAPI + `","scopes":["read"]}`
+	second := g.mail.ID + `{"audience":"` + crmAPI + `","client":"` + g.notes.ID + `","from":"` + mailAPI + `","scopes":["list"]}`
+	if n := got[first]; n < 1 || n > stacktest.Nodes(t) || got[second] != 1 || len(got) != 2 {
+		t.Errorf("got %v, want %s and %s", got, first, second)
 	}
 }
 
