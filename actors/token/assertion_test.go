@@ -303,9 +303,13 @@ func TestServedKeysRotate(t *testing.T) {
 			serve(second)
 			send(first, 26*time.Hour, oauth.InvalidClient, 7)
 			if name == "document" {
+				elsewhere := strings.Replace(document(jwksOf(t, first)), `"jwks":{`, `"jwks_uri":"https://keys.example/keys",`, 1)
+				elsewhere = strings.TrimSuffix(elsewhere, "}") // the document, and the key set to which it leads
+				server.keys.Store(&elsewhere)
+				send(first, 28*time.Hour, "", 9)
 				none := strings.Replace(document(""), `"private_key_jwt","jwks":`, `"none"`, 1)
 				server.keys.Store(&none)
-				send(second, 28*time.Hour, oauth.InvalidClient, 8)
+				send(first, 30*time.Hour, oauth.InvalidClient, 10)
 			}
 		})
 	}
