@@ -241,6 +241,15 @@ func TestExchangeIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { g.PostToken(t, row.form).FailsAs(t, 400, row.code) })
 	}
+	for member, values := range map[string][2]string{"require_second_factor": {"true", "false"},
+		"require_groups": {`["staff"]`, "[]"}} {
+		if member == "require_groups" {
+			g.operator.Do(201, http.MethodPost, "/groups", `{"name":"staff"}`)
+		}
+		g.operator.Do(200, http.MethodPatch, "/clients/"+g.notes.ID, `{"`+member+`":`+values[0]+`}`)
+		g.PostToken(t, mail(token)).FailsAs(t, 400, "invalid_request")
+		g.operator.Do(200, http.MethodPatch, "/clients/"+g.notes.ID, `{"`+member+`":`+values[1]+`}`)
+	}
 	wrong := with(mail(token), "client_secret", g.mail.Secret)
 	g.PostToken(t, wrong).FailsAs(t, 401, "invalid_client")
 	for _, form := range []url.Values{mail(token), mail(signed), with(mail(token), "audience", mailAPI+"/"),
@@ -250,6 +259,9 @@ func TestExchangeIsRefused(t *testing.T) {
 			t.Errorf("got %d %s for %v, want a token", a.Status, a.Body, form)
 		}
 	}
+	g.PostToken(t, exchange(g.mail, second, crmAPI)).Object(t)
+	g.operator.Do(204, http.MethodDelete, "/resources/1", "") // that second comes from
+	g.PostToken(t, exchange(g.mail, second, crmAPI)).FailsAs(t, 400, "invalid_request")
 }
 
 // TestExchangedTokenEnds ends each thing that an exchanged token depends on. With several nodes, each
@@ -339,7 +351,7 @@ func TestExchangeShortensLife(t *testing.T) {
 	now := time.Now().Unix()
 	subject := func(expires int64) string {
 		said := oauth.AccessToken{ClientID: g.app.ID, UserID: g.user.ID, Scopes: oauth.ViewUser, Issued: now - 60,
-			Expires: expires}
+			Expires: expires, AuthTime: now - 60, TwoFactors: true}
 		said.SetTargets(oauth.Targets{{Resource: 1, Scopes: 1}})
 		return g.Seal(t, said)
 	}
@@ -347,8 +359,8 @@ func TestExchangeShortensLife(t *testing.T) {
 	if lasts, _ := got["expires_in"].(float64); lasts < 540 || lasts > 600 {
 		t.Errorf("got %v, want a token for as long as the subject token", got)
 	}
-	if said := g.Introspect(t, g.api, got["access_token"]); said["exp"] != float64(now+600) {
-		t.Errorf("got %v, want the end of the subject token", said)
+	if said := g.Introspect(t, g.api, got["access_token"]); said["exp"] != float64(now+600) || said["acr"] != "2" {
+		t.Errorf("got %v, want the end and the factors of the subject token", said)
 	}
 	g.PostToken(t, exchange(g.notes, subject(now-1), mailAPI)).FailsAs(t, 400, "invalid_request")
 }
