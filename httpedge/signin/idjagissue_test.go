@@ -129,6 +129,13 @@ func TestIDJAGBetweenServices(t *testing.T) {
 		t.Errorf("got %+v and error %v, want the address and both resources", claims, err)
 	}
 	redeem(jag["access_token"]).FailsAs(t, 400, "invalid_target") // no such resources there
+	narrow := f.newClient(t, app.URL, nil)
+	page := f.NewBrowser(t).Allow(narrow.Request("scope", "openid"), rosa)
+	jag = f.ask(t, narrow, f.Redeem(t, narrow, page.Code(t, f.IdentityStack)).Object(t)["id_token"], app.URL).Object(t)
+	claims.Email = ""
+	if _, err := f.Tokens.Verify(jag["access_token"].(string), "oauth-id-jag+jwt", &claims); err != nil || claims.Email != "" {
+		t.Errorf("got %+v and error %v, want no address without the scope", claims, err)
+	}
 	refresh := f.tokens["refresh_token"].(string)
 	for range 2 { // it was not used up
 		got := f.PostToken(t, stacktest.Values("grant_type", "refresh_token", "client_id", f.client.ID,
@@ -242,6 +249,11 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.ask(t, c, tokens["id_token"], otherService).FailsAs(t, 400, "invalid_request")
+			a := f.ask(t, c, tokens["refresh_token"], otherService, "subject_token_type",
+				"urn:ietf:params:oauth:token-type:refresh_token")
+			if want := map[string]int{"session": 200, "consent": 400}[name]; a.Status != want {
+				t.Errorf("got %d %s for a refresh token with offline_access, want %d", a.Status, a.Body, want)
+			}
 		})
 	}
 	if err := f.People.DisableUser(t.Context(), f.user.ID, time.Now()); err != nil {
