@@ -22,6 +22,12 @@ const (
 	Forwarded     ForwardedHeader = "forwarded" // RFC 7239
 )
 
+// The names as fasthttp keeps them: Peek would write them anew for each request.
+var (
+	headerXForwardedFor = []byte(fasthttp.HeaderXForwardedFor)
+	headerForwarded     = []byte(fasthttp.HeaderForwarded)
+)
+
 // clientAddresses finds the address of the client. It is code of ours because realclientip-go does
 // not check that the peer is trusted, returns nothing at an entry that it cannot parse, and splits
 // lists inside quoted strings.
@@ -80,8 +86,8 @@ func (c *clientAddresses) caller(ctx *fasthttp.RequestCtx) netip.Addr {
 // warn logs, once, that a peer who is no trusted proxy has sent a forwarding header. It may be a
 // proxy that the settings forgot, or a client that tries to evade a limit.
 func (c *clientAddresses) warn(h *fasthttp.RequestHeader) {
-	if c.warned.Load() || len(h.Peek(fasthttp.HeaderXForwardedFor)) == 0 &&
-		len(h.Peek(fasthttp.HeaderForwarded)) == 0 || c.warned.Swap(true) {
+	if c.warned.Load() || len(h.PeekCanonical(headerXForwardedFor)) == 0 &&
+		len(h.PeekCanonical(headerForwarded)) == 0 || c.warned.Swap(true) {
 		return
 	}
 	c.log.Warn("a request names its client in X-Forwarded-For or Forwarded, but comes from no " +
