@@ -216,10 +216,10 @@ var all = map[string]page{
 		Passkey: pages.Passkey{Action: "/me/passkeys/add", Challenge: hostile, Options: hostileOptions, Names: true, Name: hostile}},
 	"me_confirm_passkey": pages.MeConfirm{Account: rosa, Action: "/me/confirm?for=passkeys", FormToken: "token", Password: true,
 		Passkey: pages.Passkey{Action: "/me/confirm/passkey?for=passkeys", Challenge: "sealed", Options: options}},
-	"me_with_passkeys": func() pages.Me {
+	"me_full": func() pages.Me {
 		me := rosaMe
-		me.HasPasskeys, me.Passkeys = true, 2
-		me.Factor = true
+		me.HasPasskeys, me.Passkeys, me.Factor, me.Notice = true, 2, true, texts.Of("address.phone_changed")
+		me.ProvidersShown, me.Providers, me.PhoneChoice = true, 2, true
 		return me
 	}(),
 
