@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -82,4 +83,16 @@ const minPart = 4
 func Looks(name, other string) bool {
 	mine, theirs := Skeleton(name), Skeleton(other)
 	return theirs != "" && (mine == theirs || len(theirs) >= minPart && strings.Contains(mine, theirs))
+}
+
+// HostLooks reports whether people could take a host for that of a service with a host of its own and
+// a name: it looks like one of them, or contains what does. A host below the service's own is no other.
+func HostLooks(host, own, name string) bool {
+	if host == own || strings.HasSuffix(host, "."+own) {
+		return false
+	}
+	if shown, err := idna.Punycode.ToUnicode(host); err == nil {
+		host = shown
+	}
+	return Looks(host, own) || Looks(host, name)
 }

@@ -35,3 +35,13 @@ func TestMixesScripts(t *testing.T) {
 		}
 	}
 }
+
+func TestHostLooks(t *testing.T) {
+	for host, want := range map[string]bool{"id.atlas.example": false, "a.id.atlas.example": false,
+		"id.atlas.example.evil.example": true, "id-atlas-example.evil": true, "atlas-login.example": true,
+		"xn--tls-5cdc.example": true, "at1as.example": true, "notes.example": false, "": false} {
+		if got := lookalike.HostLooks(host, "id.atlas.example", "Atlas"); got != want {
+			t.Errorf("%q: got %t, want %t", host, got, want)
+		}
+	}
+}

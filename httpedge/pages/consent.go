@@ -202,10 +202,11 @@ type Consent struct {
 	// Destination is a program on this computer.
 	Unverified, ReturnsHere bool
 	// Resembles is the name for which people could take Client: of this service, or of another client.
-	// "" = none. Mixed says that Client has letters of several scripts that look alike. Both are for
-	// Unverified.
-	Resembles string
-	Mixed     bool
+	// "" = none. Mixed says that Client has letters of several scripts that look alike. HostResembles
+	// is the name of this service if people could take Host for its own. All are for Unverified.
+	Resembles     string
+	Mixed         bool
+	HostResembles string
 
 	Action    string
 	FormToken string

@@ -27,14 +27,16 @@ type Device struct {
 	// describes it; "" = none does.
 	Unverified bool
 	Host       string
-	Resembles  string // as in Consent
-	Mixed      bool   // as in Consent
-	UserCode   string // that the device shows too
-	Place      string // rough place of the device; "" = not known
-	Minutes    int    // since the device asked
-	Action     string // path that the decision is sent to, with field user_code
-	FormToken  string
-	Problems   Problems
+	// Resembles, Mixed and HostResembles are as in Consent.
+	Resembles     string
+	Mixed         bool
+	HostResembles string
+	UserCode      string // that the device shows too
+	Place         string // rough place of the device; "" = not known
+	Minutes       int    // since the device asked
+	Action        string // path that the decision is sent to, with field user_code
+	FormToken     string
+	Problems      Problems
 }
 
 // Render returns the page.

@@ -301,7 +301,7 @@ var all = map[string]page{
 		Unapproved: true, Host: "evil.example", Destination: "https://evil.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"device_unverified": pages.Device{Client: "Google Account Security", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Host: "evil.example", UserCode: "BCDF-GHJK",
 		Minutes: 2, Action: "/device", FormToken: "token"},
-	"consent_lookalike": pages.Consent{Client: "\u0410tl\u0430s", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Resembles: "Atlas", Mixed: true,
+	"consent_lookalike": pages.Consent{Client: "\u0410tl\u0430s", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Resembles: "Atlas", Mixed: true, HostResembles: "Atlas",
 		Host: "atlas.evil.example", Destination: "https://atlas.evil.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"device_lookalike": pages.Device{Client: "G\u043e\u043egle", Account: rosa, Permissions: []pages.Permission{basic}, Unverified: true, Mixed: true, UserCode: "BCDF-GHJK",
 		Minutes: 2, Action: "/device", FormToken: "token"},

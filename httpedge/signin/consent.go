@@ -86,6 +86,15 @@ func (s *service) resembled(v *visit.Visit, client *oauth.Client) (string, error
 	return "", err
 }
 
+// resembledByHost returns the service's name if people could take the host of a client that nobody has
+// checked for that of the service. "" = not.
+func (s *service) resembledByHost(client *oauth.Client, host string) string {
+	if client.IsUnverified() && lookalike.HostLooks(host, s.Host(), s.ServiceName()) {
+		return s.ServiceName()
+	}
+	return ""
+}
+
 func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 	problems ...pages.Problem) {
 	request, client := v.Pending.Request, v.Pending.Client
@@ -125,8 +134,9 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 		Scheme:     oauth.PrivateScheme(request.RedirectURI),
 		Unverified: client.IsUnverified(), ReturnsHere: request.ReturnsHere(),
 		Resembles: resembles, Mixed: lookalike.MixesScripts(client.Name),
-		Action:    v.PathChosen(pages.PathConsent, who.User.ID),
-		FormToken: consentForm(v, who, consent).NewFormToken(v.Now),
-		Another:   v.Path(pages.PathAccounts), Problems: problems,
+		HostResembles: s.resembledByHost(client, client.HostBeforeConsent(request.RedirectURI)),
+		Action:        v.PathChosen(pages.PathConsent, who.User.ID),
+		FormToken:     consentForm(v, who, consent).NewFormToken(v.Now),
+		Another:       v.Path(pages.PathAccounts), Problems: problems,
 	})
 }

@@ -191,9 +191,10 @@ func (s *service) showDevice(v *visit.Visit, who visit.Visitor, c *oauth.DeviceC
 		Account:    who.Account(),
 		Unverified: client.IsUnverified(), Host: client.Host(),
 		Resembles: resembles, Mixed: lookalike.MixesScripts(client.Name),
-		Permissions: pages.Permissions(pages.Uncovered(c.Scopes, client.DetailApproved), 0),
-		Unapproved:  c.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
-		UserCode:    userCode, Place: c.Place,
+		HostResembles: s.resembledByHost(client, client.Host()),
+		Permissions:   pages.Permissions(pages.Uncovered(c.Scopes, client.DetailApproved), 0),
+		Unapproved:    c.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
+		UserCode:      userCode, Place: c.Place,
 		Minutes: int(v.Now.Sub(c.Created) / time.Minute), Action: pages.PathDevice,
 		FormToken: deviceForm(v, who, userCode).NewFormToken(v.Now), Problems: problems,
 	})

@@ -34,6 +34,18 @@ func TestLookalikesAreNamed(t *testing.T) {
 			t.Errorf("%s: got the heading %s, want the name as text only", name, heading)
 		}
 	}
+	for host, looks := range map[string]bool{"atlas.example.evil.example": true, "at1as-login.example": true,
+		"notes.example": false} {
+		uri := "https://" + host + "/cb"
+		c := st.NewClient(t, func(c *oauth.Client) {
+			c.Name, c.RedirectURIs, c.Options.SelfRegistered = "Shop", []string{uri}, true
+		})
+		p := st.NewBrowser(t).SignIn(c.Request("redirect_uri", uri), rosa)
+		p.Shows(t, 200, "/consent")
+		if strings.Contains(p.Body, "its address looks like that of <bdi>Atlas</bdi>") != looks {
+			t.Errorf("%s: got %s, want a warning about the address: %t", host, p.Body, looks)
+		}
+	}
 	checked := st.NewClient(t, func(c *oauth.Client) { c.Name = "Atlas Maps" })
 	if p := st.NewBrowser(t).SignIn(checked.Request(), rosa); strings.Contains(p.Body, "Careful:") {
 		t.Errorf("got %s, want no warning about an operator's client", p.Body)

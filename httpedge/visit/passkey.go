@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"net/url"
 
 	"github.com/valyala/fasthttp"
 
@@ -35,6 +36,15 @@ func (s *Site) Passkeys(handle fasthttp.RequestHandler) fasthttp.RequestHandler 
 
 // ServiceName returns what people call the service.
 func (s *Site) ServiceName() string { return s.view.ServiceName() }
+
+// Host returns the host of the issuer, without a port.
+func (s *Site) Host() string {
+	u, err := url.Parse(s.issuer)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
 
 // NewChallenge returns a challenge of WebAuthn, sealed for a binding, with what else the form keeps.
 func (v *Visit) NewChallenge(b Binding, kept ...byte) (challenge []byte, sealed string) {
