@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -102,6 +103,16 @@ func TestDoubleClickIsReplayed(t *testing.T) {
 	b.twice(b.Get("/me/confirm/verify?for=phone"), "/me/phone", "code", st.Mail.Next(t, ida).Code)
 	b.twice(b.Get("/me/phone"), "/me/phone/verify", "phone_number", idaPhone)
 	b.twice(b.Get("/me/phone/verify"), "/me", "code", st.Mail.Next(t, idaPhone).Code)
+	b.twice(b.Get("/me/sessions"), "/me/sessions", "all", "true")
+	c := st.NewClient(t, nil)
+	other := clicker{st.NewBrowser(t), pairs}
+	_, sent := other.sendTwice(other.SignIn(c.Request(), ida), []string{"decision", "allow"})
+	for _, p := range sent {
+		if p.Status != http.StatusSeeOther || !strings.Contains(p.Location, "code=") {
+			t.Errorf("consent: got %d to %q, want a code both times", p.Status, p.Location)
+		}
+	}
+	b.twice(b.Get("/me/apps"), "/me/apps", "client_id", c.ID)
 	b.twice(b.Get("/me/delete"), "/me/deleted", "confirm", "delete")
 }
 

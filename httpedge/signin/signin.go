@@ -74,7 +74,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathStepUp, Handle: s.Coalesce(s.flow(s.stepUp(s.UseFactor)))},
 		{Pattern: pages.PathStepUpKey, Handle: s.Passkeys(s.Coalesce(s.flow(s.stepUp(s.UseKeyFactor))))},
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
-		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
+		{Pattern: pages.PathConsent, Handle: s.Coalesce(s.flow(s.consent))},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},
 		{Pattern: pages.PathEndSession, Handle: s.endSession},
 		{Pattern: pages.PathEndSessionConfirm, Handle: s.Handle(s.confirmEndSession)},
