@@ -39,11 +39,8 @@ func (m *Member) claimDone(op *Op) {
 		return // the next reading tells
 	}
 	for _, row := range op.Rows {
-		p := &m.parts[m.index[row.Name]]
 		if i := indexRow(op.Got, row.Name); i >= 0 {
 			m.learn(op.Got[i], m.step)
-		} else if p.claiming == row.Epoch+1 {
-			p.claiming = 0
 		}
 	}
 	m.tellTaken(op.Got)

@@ -93,7 +93,9 @@ type part struct {
 	claimed int64         // Part.Claimed, if the node holds it
 	moving  bool
 
-	claiming int64 // the epoch that a claim of this node makes, unless it was refused; 0 = none
+	// claiming is the epoch that a claim of this node makes; 0 = none. It stays when a claim changes
+	// nothing: an earlier one, whose reply was lost, may have been executed.
+	claiming int64
 	planted  int64 // the epoch that counts were planted for; 0 = none
 	inherits int64 // and Part.Claimed then
 }
