@@ -38,10 +38,8 @@ func (m *Member) claimDone(op *Op) {
 	if op.Err != nil {
 		return // the next reading tells
 	}
-	for _, row := range op.Rows {
-		if i := indexRow(op.Got, row.Name); i >= 0 {
-			m.learn(op.Got[i], m.step)
-		}
+	for _, row := range op.Got {
+		m.learn(row, m.step)
 	}
 	m.tellTaken(op.Got)
 }
