@@ -18,10 +18,11 @@ export GOFLAGS += -tags=$(PURE) -trimpath
 # A program with the race detector sleeps a second before its end, and each package is one. Heaps of
 # tests are small: fewer collections save a tenth of the processor time.
 RACEENV  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 GOGC=400
-# SQLite is C translated to Go. The race detector sees the heap of Go but not that of SQLite, and
-# makes it several times slower. It stays on in the driver and in modernc.org/libc, where it finds
-# a connection that two goroutines use at once. cmd/gatehouse/main_test.go has the same flags.
-RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
+# SQLite, its C library and its allocator are C translated to Go. The race detector sees the heap of Go
+# but not theirs, and makes them several times slower. What it could see there is a connection that two
+# goroutines use at once, which database/sql does not allow. It stays on in the C library of the
+# programs that make test-long starts (cmd/gatehouse/main_test.go).
+RACE := -race $(foreach package,sqlite/lib libc memory,-gcflags=modernc.org/$(package)=-race=false)
 
 help: ## Say what can be made (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
