@@ -345,7 +345,7 @@ func selectEvents(f audit.Filter) (text string, args []any) {
 	if f.Newest {
 		order += " DESC"
 	}
-	order += " LIMIT $3"
+	order += " LIMIT CAST($3 AS BIGINT)"
 	if f.ClientID != "" {
 		place(f.ClientID)
 	}

@@ -34,7 +34,7 @@ const (
 	selectEnds = `SELECT kind || ' ' || subject || ' ' || expires || ' ' || client_id FROM changes
 WHERE expires > $1 AND kind IN ('token', 'family')`
 	selectChanges = `SELECT number, kind, subject, client_id, expires FROM changes
-WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3`
+WHERE number > $1 AND number <= $2 ORDER BY number LIMIT CAST($3 AS BIGINT)`
 
 	countChanges = `UPDATE counters SET value = value + $1 WHERE name = 'change' RETURNING value`
 	countEnds    = `SELECT COUNT(*) FROM changes WHERE user_id = $1 AND user_id <> 0 AND expires > $2`

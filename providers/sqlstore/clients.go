@@ -25,10 +25,10 @@ ORDER BY c.id, u.position, s.position`
 
 const (
 	selectClient  = clientColumns + `(SELECT * FROM clients WHERE id = $1)` + clientParts
-	selectClients = clientColumns + `(SELECT * FROM clients WHERE id > $1 ORDER BY id LIMIT $2)` +
+	selectClients = clientColumns + `(SELECT * FROM clients WHERE id > $1 ORDER BY id LIMIT CAST($2 AS BIGINT))` +
 		clientParts
 	selectSettled = clientColumns +
-		`(SELECT * FROM clients WHERE id > $1 AND awaits = 0 ORDER BY id LIMIT $2)` + clientParts
+		`(SELECT * FROM clients WHERE id > $1 AND awaits = 0 ORDER BY id LIMIT CAST($2 AS BIGINT))` + clientParts
 	selectExchangers = clientColumns +
 		`(SELECT * FROM clients WHERE options LIKE '%"exchange":%')` + clientParts // as the index says
 )

@@ -36,7 +36,7 @@ AND (sent = 0 OR sent > $5) ORDER BY CASE WHEN sent = 0 THEN 0 ELSE 1 END, sent 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 1, 0, $11, 0, $12)`
 	dueNotices = `SELECT id, user_id, channel, address, kind, operator, browser,
 CASE WHEN EXISTS (SELECT 1` + fromLink + `outbox.link) OR EXISTS (SELECT 1 FROM invitations i WHERE i.hash = outbox.link) THEN seed ELSE '' END, link, made, at, count, attempts, language FROM outbox
-WHERE sent = 0 AND due <= $1 ORDER BY due, id LIMIT $2`
+WHERE sent = 0 AND due <= $1 ORDER BY due, id LIMIT CAST($2 AS BIGINT)`
 	countNotices = `SELECT COUNT(*) FROM outbox WHERE sent = 0`
 	endNotice    = `UPDATE outbox SET sent = $2 WHERE id = $1 AND count = $3`
 	// splitNotice keeps the changes that came while a notice was being sent.

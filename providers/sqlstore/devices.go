@@ -24,9 +24,9 @@ FROM device_codes WHERE `
 	decideDevice    = `UPDATE device_codes SET decision = $2 WHERE hash = $1 AND decision = 0 AND expires > $3`
 	countDevices    = `SELECT COUNT(*) FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2`
 	deviceHolders   = `SELECT network, COUNT(*) FROM device_codes WHERE client_id = $1 AND decision = 0 AND created > $2
-GROUP BY network ORDER BY COUNT(*) DESC, MIN(created) LIMIT $3`
+GROUP BY network ORDER BY COUNT(*) DESC, MIN(created) LIMIT CAST($3 AS BIGINT)`
 	dropDevices = `UPDATE device_codes SET decision = $5, expires = $6 WHERE hash IN (SELECT hash FROM device_codes
-WHERE client_id = $1 AND decision = 0 AND created > $2 AND network = $3 ORDER BY created LIMIT $4)`
+WHERE client_id = $1 AND decision = 0 AND created > $2 AND network = $3 ORDER BY created LIMIT CAST($4 AS BIGINT))`
 	hasDevice = `SELECT 1 FROM device_codes WHERE hash = $1`
 	// It adds to the consent, or makes one that is for devices alone.
 	grantDevice = `INSERT INTO consents (user_id, client_id, scopes, granted, used, devices)

@@ -16,10 +16,10 @@ import (
 const (
 	selectGroup = `SELECT name, set_name, declared, (SELECT COUNT(DISTINCT m.user_id) FROM group_members m WHERE m.group_id = g.id)
 FROM user_groups g `
-	selectGroups      = selectGroup + `WHERE name > $1 ORDER BY name LIMIT $2`
+	selectGroups      = selectGroup + `WHERE name > $1 ORDER BY name LIMIT CAST($2 AS BIGINT)`
 	selectGroupByName = selectGroup + `WHERE name = $1`
 	selectMembers     = selectUser + `WHERE id IN (SELECT m.user_id FROM group_members m JOIN user_groups g ON g.id = m.group_id
-WHERE g.name = $1 AND m.user_id > $2) ORDER BY id LIMIT $3`
+WHERE g.name = $1 AND m.user_id > $2) ORDER BY id LIMIT CAST($3 AS BIGINT)`
 
 	nextGroup   = `UPDATE counters SET value = value + 1 WHERE name = 'group' RETURNING value`
 	insertGroup = `INSERT INTO user_groups (id, name, set_name, declared) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
@@ -30,7 +30,7 @@ WHERE g.name = $1 AND m.user_id > $2) ORDER BY id LIMIT $3`
 	deleteGroup = `DELETE FROM user_groups WHERE id = $1`
 
 	someMembers = `SELECT DISTINCT m.user_id FROM group_members m JOIN user_groups g ON g.id = m.group_id
-WHERE g.name = $1 ORDER BY m.user_id LIMIT $2`
+WHERE g.name = $1 ORDER BY m.user_id LIMIT CAST($2 AS BIGINT)`
 	countGroups  = `SELECT COUNT(DISTINCT group_id) FROM group_members WHERE user_id = $1 AND group_id <> $2`
 	insertMember = `INSERT INTO group_members (user_id, group_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	insertMapped = `INSERT INTO group_members (user_id, group_id, source) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
@@ -38,7 +38,7 @@ WHERE g.name = $1 ORDER BY m.user_id LIMIT $2`
 	// mappedBy returns what one connection gives, and someMapped a part of what all do.
 	mappedBy   = `SELECT g.id, g.name FROM group_members m JOIN user_groups g ON g.id = m.group_id WHERE m.user_id = $1 AND m.source = $2`
 	someMapped = `SELECT m.user_id, m.group_id, m.source, g.name FROM group_members m JOIN user_groups g ON g.id = m.group_id
-WHERE m.source <> '' AND (m.user_id, m.group_id, m.source) > ($1, $2, $3) ORDER BY m.user_id, m.group_id, m.source LIMIT $4`
+WHERE m.source <> '' AND (m.user_id, m.group_id, m.source) > ($1, $2, $3) ORDER BY m.user_id, m.group_id, m.source LIMIT CAST($4 AS BIGINT)`
 	isMember     = `SELECT user_id FROM group_members WHERE user_id = $1 AND group_id = $2 LIMIT 1`
 	deleteMember = `DELETE FROM group_members WHERE user_id = $1 AND group_id = $2`
 	userGroups   = `SELECT g.name FROM group_members m JOIN user_groups g ON g.id = m.group_id WHERE m.user_id = $1`

@@ -12,7 +12,7 @@ const (
 	selectInvitation   = `SELECT id, hash, email, name, group_names, made, ends FROM invitations `
 	selectByInvitation = selectInvitation + `WHERE hash = $1`
 	selectByInvited    = selectInvitation + `WHERE email_key = $1`
-	selectInvitations  = selectInvitation + `WHERE id > $1 ORDER BY id LIMIT $2`
+	selectInvitations  = selectInvitation + `WHERE id > $1 ORDER BY id LIMIT CAST($2 AS BIGINT)`
 	insertInvitation   = `INSERT INTO invitations (id, hash, email, email_key, name, group_names, made, ends)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (email_key) DO UPDATE SET id = excluded.id, hash = excluded.hash,
 email = excluded.email, name = excluded.name, group_names = excluded.group_names, made = excluded.made, ends = excluded.ends`

@@ -38,7 +38,7 @@ RETURNING id, access_expires, user_id, client_id`
 	countLogouts = `SELECT COUNT(*), COALESCE(SUM(CASE WHEN user_id = $2 THEN 1 ELSE 0 END), 0) FROM logouts WHERE client_id = $1`
 	logoutQueues = `SELECT client_id, COUNT(*), MIN(due) FROM logouts GROUP BY client_id ORDER BY MIN(due)`
 	dueLogouts   = `SELECT id, client_id, user_id, sid, created, attempts FROM logouts
-WHERE client_id = $1 AND due <= $2 ORDER BY due, id LIMIT $3`
+WHERE client_id = $1 AND due <= $2 ORDER BY due, id LIMIT CAST($3 AS BIGINT)`
 	delayLogout = `UPDATE logouts SET attempts = attempts + 1, due = $2 WHERE id = $1`
 	endLogout   = `DELETE FROM logouts WHERE id = $1`
 )

@@ -15,7 +15,7 @@ import (
 const endRows = 50
 
 // dueClients are the clients to look at. The review of one that awaits a consent is its end.
-const dueClients = `(SELECT id FROM clients WHERE review > 0 AND review <= $1 ORDER BY review LIMIT $2)`
+const dueClients = `(SELECT id FROM clients WHERE review > 0 AND review <= $1 ORDER BY review LIMIT CAST($2 AS BIGINT))`
 
 // isInUse is true of a client that stays.
 const isInUse = `(awaits = 0 AND (disabled OR EXISTS (SELECT 1 FROM consents k WHERE k.client_id = clients.id
@@ -27,9 +27,9 @@ const (
 	countAwaiting    = `SELECT COUNT(*), COALESCE(MIN(awaits), 0) FROM clients
 WHERE awaits > 0 AND awaits > $1 AND network = $2 AND (CAST($3 AS TEXT) = '' OR caller = $3)`
 	awaitingHolders = `SELECT network, COUNT(*) FROM clients WHERE awaits > 0
-GROUP BY network ORDER BY COUNT(*) DESC, MIN(awaits) LIMIT $1`
+GROUP BY network ORDER BY COUNT(*) DESC, MIN(awaits) LIMIT CAST($1 AS BIGINT)`
 	dropAwaiting = `DELETE FROM clients WHERE id IN (SELECT id FROM clients WHERE awaits > 0 AND network = $1
-ORDER BY awaits LIMIT $2) RETURNING id, awaits`
+ORDER BY awaits LIMIT CAST($2 AS BIGINT)) RETURNING id, awaits`
 	setRegistrant = `UPDATE clients SET network = $2, caller = $3 WHERE id = $1`
 	keepClients   = `UPDATE clients SET review = $4 WHERE id IN ` + dueClients + ` AND ` + isInUse
 	endClients    = `DELETE FROM clients WHERE id IN ` + dueClients + ` AND NOT ` + isInUse +

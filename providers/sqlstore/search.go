@@ -19,8 +19,8 @@ import (
 const (
 	asciiLike = `lower(name) LIKE $2 ESCAPE '\'`
 	namesLike = asciiLike + ` OR name LIKE $3 ESCAPE '\' OR lower(name) LIKE $4 ESCAPE '\'`
-	keysLike  = ` OR email_key LIKE $2 ESCAPE '\' OR username_key LIKE $2 ESCAPE '\' LIMIT $1`
-	idLike    = ` OR lower(id) LIKE $2 ESCAPE '\' LIMIT $1)`
+	keysLike  = ` OR email_key LIKE $2 ESCAPE '\' OR username_key LIKE $2 ESCAPE '\' LIMIT CAST($1 AS BIGINT)`
+	idLike    = ` OR lower(id) LIKE $2 ESCAPE '\' LIMIT CAST($1 AS BIGINT))`
 
 	findUsers        = selectUser + `WHERE ` + namesLike + keysLike
 	findUsersByASCII = selectUser + `WHERE ` + asciiLike + keysLike

@@ -14,7 +14,7 @@ const (
 SELECT $1, id, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM users WHERE id = $2`
 	// surplusSessions are all but the new session and those that were used last.
 	surplusSessions = `user_id = $1 AND hash <> $2 AND hash NOT IN
-(SELECT hash FROM sessions WHERE user_id = $1 AND hash <> $2 ORDER BY seen DESC, created DESC, hash LIMIT $3)`
+(SELECT hash FROM sessions WHERE user_id = $1 AND hash <> $2 ORDER BY seen DESC, created DESC, hash LIMIT CAST($3 AS BIGINT))`
 	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by, way, factored, new_browser FROM sessions WHERE hash = $1`
 	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr, proved, proved_by, way, factored, new_browser FROM sessions
 WHERE user_id = $1 ORDER BY created, hash`

@@ -28,7 +28,7 @@ const (
 ORDER BY CASE WHEN phone_key = $1 THEN 0 ELSE 1 END LIMIT 1`
 	selectUserByHandle     = selectUser + `WHERE handle = $1`
 	selectUserByConnection = selectUser + `WHERE id = (SELECT user_id FROM connections WHERE issuer = $1 AND subject = $2)`
-	selectUsers            = selectUser + `WHERE id > $1 ORDER BY id LIMIT $2`
+	selectUsers            = selectUser + `WHERE id > $1 ORDER BY id LIMIT CAST($2 AS BIGINT)`
 )
 
 // User implements account.Store.
