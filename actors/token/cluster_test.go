@@ -85,11 +85,12 @@ func (n *clusterNode) View() *partition.View {
 			v.Nodes[fmt.Sprint(i)] = partition.Node{}
 		}
 	}
+	part := partition.Part{
+		Holder: fmt.Sprint(n.cluster.holder),
+		Epoch:  n.cluster.epoch, Claimed: n.cluster.claimed, Mine: n.cluster.holder == n.index,
+	}
 	for i := range v.Parts {
-		v.Parts[i] = partition.Part{
-			Holder: fmt.Sprint(n.cluster.holder),
-			Epoch:  n.cluster.epoch, Claimed: n.cluster.claimed, Mine: n.cluster.holder == n.index,
-		}
+		v.Parts[i] = part
 	}
 	return v
 }

@@ -65,12 +65,12 @@ func issue(t *testing.T, f *fixture) issued {
 // set for an hour. They accept each id_token until it expires, and the service accepts it as a hint
 // for as long as a session may last.
 func TestRotationMeetsCachedKeys(t *testing.T) {
-	const hints = 60 * time.Hour
+	const hints = 30 * time.Hour
 	for name, row := range map[string]struct {
 		processes int
 		period    time.Duration
 		keys      int // that sign, at least
-	}{"one process": {1, 6 * 24 * time.Hour, 4}, "three processes": {3, 56 * time.Hour, 2}} {
+	}{"one process": {1, 66 * time.Hour, 2}, "three processes": {3, 36 * time.Hour, 2}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newStore(t)
@@ -86,9 +86,9 @@ func TestRotationMeetsCachedKeys(t *testing.T) {
 				var all []issued
 				keys := map[string]bool{}
 				for i, began := 0, time.Now(); time.Since(began) < row.period; i++ {
-					if i < 9 { // their hours begin at different times
+					if i < 4 { // their hours begin at different times
 						caches = append(caches, oidc.NewVerifier("https://id.example",
-							&keyCache{at: process(i / 2)}, &oidc.Config{ClientID: "shop",
+							&keyCache{at: process(i)}, &oidc.Config{ClientID: "shop",
 								SupportedSigningAlgs: []string{"ES256"}}))
 					}
 					if i%30 == 29 { // refused while a successor is published
