@@ -8,6 +8,9 @@
 // batch, not once for each write. Decisions (is this code unused, is this refresh token current)
 // are conditions of an UPDATE, so that they are atomic across processes too.
 //
+// A limit that is a parameter is cast: SQLite depends on its value otherwise, and parses a prepared
+// statement again at each execution.
+//
 // Times are stored in milliseconds and returned in UTC; a zero time stays zero. Text must be UTF-8
 // without NUL.
 package sqlstore
