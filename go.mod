@@ -26,6 +26,7 @@ require (
 	github.com/miekg/dns v1.1.73
 	github.com/nyaruka/phonenumbers v1.8.1
 	github.com/oasdiff/oasdiff v1.35.0
+	github.com/orcaman/concurrent-map v1.0.0
 	github.com/oschwald/maxminddb-golang/v2 v2.9.0
 	github.com/pact-foundation/pact-go/v2 v2.4.2
 	github.com/parquet-go/parquet-go v0.32.0
@@ -110,7 +111,6 @@ require (
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/oasdiff/yaml v0.1.3 // indirect
 	github.com/oasdiff/yaml3 v0.0.16 // indirect
-	github.com/orcaman/concurrent-map v1.0.0 // indirect
 	github.com/parquet-go/bitpack v1.0.0 // indirect
 	github.com/parquet-go/jsonlite v1.0.0 // indirect
 	github.com/patrickmn/go-cache v2.1.0+incompatible // indirect

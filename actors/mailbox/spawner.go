@@ -5,7 +5,12 @@ import (
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
+	cmap "github.com/orcaman/concurrent-map"
 )
+
+// A system keeps its actors in 1,024 maps of the library, and each would have 32 parts. Making all
+// those would be most of the start of a service.
+func init() { cmap.SHARD_COUNT = 1 }
 
 // NewSystem returns the actor system of a process. It logs nothing, since it would print messages,
 // which hold secrets and queries. Shut it down once, after the services have stopped.
