@@ -4,6 +4,7 @@
 package deploy_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"gatehouse/loadtest/lab"
 )
 
 // built is the folder of a program that was built for these tests.
@@ -29,7 +32,11 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(built)
-	build := exec.Command("go", "build", "-trimpath", "-o", built+"/", "../cmd/gatehouse", "./make")
+	if _, err := lab.Build(context.Background(), built); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", built+"/", "./make")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"gatehouse/loadtest/lab"
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
@@ -34,13 +35,12 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "gatehouse")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version=v0.0.0-test", "-o", binary)
+	var race []string
 	if *programRace { // RACE in the Makefile says why SQLite is without it
-		build.Args = append(build.Args, "-race", "-gcflags=modernc.org/sqlite/lib=-race=false")
+		race = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false"}
 	}
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+	if binary, err = lab.BuildAs(context.Background(), filepath.Join(dir, "gatehouse"), race...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	if err := os.Setenv("GORACE", gorace); err != nil {
@@ -189,7 +189,7 @@ func TestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"version":"v0.0.0-test"`, `"commit":"`,
+	for _, want := range []string{`"version":"` + lab.Version + `"`, `"commit":"`,
 		`{"path":"github.com/alecthomas/kong","version":"v1.`} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("got %s, want %s in it", out, want)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/loadtest/lab"
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
@@ -80,8 +81,8 @@ func (p *process) ready(t *testing.T) (listen, admin string) {
 	if err := json.Unmarshal([]byte(p.stderr.await(t, `"msg":"serving"`)), &line); err != nil {
 		t.Fatal(err)
 	}
-	if line.Version != "v0.0.0-test" {
-		t.Errorf("got version %q in the start-up line, want v0.0.0-test", line.Version)
+	if line.Version != lab.Version {
+		t.Errorf("got version %q in the start-up line, want %s", line.Version, lab.Version)
 	}
 	return line.Listen, line.Admin
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/loadtest/lab"
 )
 
 // built is the folder of the programs gatehouse and loadtest.
@@ -28,8 +30,11 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(built)
-	build := exec.Command("go", "build", "-trimpath", "-o", built, "gatehouse/cmd/gatehouse",
-		"gatehouse/cmd/loadtest")
+	if _, err := lab.Build(context.Background(), built); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", built)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, to compile once
 	if text, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %s\n", err, text)

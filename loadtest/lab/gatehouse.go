@@ -25,17 +25,23 @@ type Gatehouse struct {
 	Lines   func(line string) // gets each line of a server without Log; nil = none
 }
 
+// Version is what programs of Build say that they are.
+const Version = "v0.0.0-lab"
+
 // Build builds the program in a folder and returns its path. Go compiles once for this and for make
-// build.
+// build, and links once for all who build with the same flags: it keeps what go run links.
 func Build(ctx context.Context, folder string) (program string, err error) {
 	return BuildAs(ctx, filepath.Join(folder, "gatehouse"))
 }
 
 // BuildAs is Build for a path, with more flags of go build.
 func BuildAs(ctx context.Context, program string, flags ...string) (string, error) {
-	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-trimpath"}, flags,
-		[]string{"-o", program, "gatehouse/cmd/gatehouse"})...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"run", "-exec", "cp", "-trimpath",
+		"-ldflags", "-X main.version=" + Version}, flags, []string{"gatehouse/cmd/gatehouse", program})...)
+	command.Env = os.Environ()
+	if !slices.Contains(flags, "-race") { // it needs cgo
+		command.Env = append(command.Env, "CGO_ENABLED=0")
+	}
 	if text, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build gatehouse: %w: %s", err, text)
 	}
