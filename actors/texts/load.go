@@ -80,19 +80,25 @@ type Options struct {
 	Dir     fs.FS  // files LANGUAGE.toml that add or replace texts; nil = none
 }
 
+// ours returns the languages of own. They take longer to read than most commands, and a start asks for
+// them more than once.
+var ours = sync.OnceValue(func() []*Language {
+	s := &Set{}
+	for _, l := range own {
+		data, err := embedded.ReadFile("languages/" + l.tag + ".toml")
+		if err = cmp.Or(err, s.add(l.tag, string(data), l.draft)); err != nil {
+			panic(fmt.Errorf("%s.toml: %w", l.tag, err)) // the files are part of the program
+		}
+	}
+	return s.all
+})
+
 // Load reads the catalogues. The error is one line that says what is wrong in which file.
 func Load(o Options) (*Set, error) {
 	s := &Set{}
-	for _, l := range own {
-		if l.draft && !o.Drafts {
-			continue
-		}
-		data, err := embedded.ReadFile("languages/" + l.tag + ".toml")
-		if err != nil {
-			return nil, err
-		}
-		if err := s.add(l.tag, string(data), l.draft); err != nil {
-			return nil, fmt.Errorf("%s.toml: %w", l.tag, err)
+	for i, l := range ours() {
+		if o.Drafts || !own[i].draft {
+			s.all = append(s.all, l)
 		}
 	}
 	if o.Dir != nil {

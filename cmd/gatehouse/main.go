@@ -66,6 +66,7 @@ type program struct {
 	stdout, stderr io.Writer
 	environment    environment
 	resolver       *resolver
+	given          map[string]any // the value of each flag by name, as the program began with
 }
 
 // run runs the command that args name and returns the exit code. A command stops when ctx ends. env
@@ -89,6 +90,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	case err != nil:
 		return p.fail(commandLineError(err))
 	}
+	p.given = given(selected) // a command changes some
 	return p.fail(selected.Run(p))
 }
 

@@ -7,17 +7,16 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/alecthomas/kong"
+
 	"gatehouse/cmd/stack"
 )
 
 // reloader returns a function that reads the settings file, the certificates, the API keys of
 // lookups and the files in the folder declare again. The log level changes at once. The function
 // logs which other settings have changed, which need a restart.
-func (p *program) reloader(s *stack.Stack, declare string) (reload func(), err error) {
-	before, _, err := p.values()
-	if err != nil {
-		return nil, err
-	}
+func (p *program) reloader(s *stack.Stack, declare string) (reload func()) {
+	before := p.given
 	return func() {
 		s.Server.CheckCertificate()
 		if s.LookupKeys != nil {
@@ -54,7 +53,7 @@ func (p *program) reloader(s *stack.Stack, declare string) (reload func(), err e
 		}
 		s.Logger.Log(context.Background(), level, "SIGHUP: settings and certificates are read again",
 			"changed", changed, "need_restart", later)
-	}, nil
+	}
 }
 
 // values returns the value of each flag by name, as the command line, the environment and the
@@ -72,9 +71,14 @@ func (p *program) values() (values map[string]any, wrong string, err error) {
 		_, wrong = now.explain(err)
 		return nil, wrong, err
 	}
-	values = map[string]any{}
+	return given(parsed), "", nil
+}
+
+// given returns the value of each flag by name.
+func given(parsed *kong.Context) map[string]any {
+	values := map[string]any{}
 	for _, flag := range parsed.Flags() {
 		values[flag.Name] = flag.Target.Interface()
 	}
-	return values, "", nil
+	return values
 }

@@ -66,10 +66,7 @@ func (p *program) serve(
 			return err
 		}
 	}
-	reload, err := p.reloader(s, declare)
-	if err != nil {
-		return err
-	}
+	reload := p.reloader(s, declare)
 	go func() {
 		for range arrived {
 			reload()
