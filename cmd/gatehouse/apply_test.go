@@ -13,22 +13,14 @@ import (
 	"time"
 
 	"gatehouse/actors/oauth"
-	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // applyEnv starts a server on an empty database and returns the variables of its operator, and the
 // address of its token endpoint.
 func applyEnv(t *testing.T) (env []string, base string) {
 	t.Helper()
-	return applyEnvOn(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"))
-}
-
-// applyEnvOn is applyEnv on a database.
-func applyEnvOn(t *testing.T, database string) (env []string, base string) {
-	t.Helper()
-	s := &fixture{env: databaseEnv(t, database), http: newClient(t, "")}
-	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
-	s.serve(t)
+	s := newBare(t, databaseEnv(t, sqlitetest.URL(t)))
 	return s.operatorEnv(), s.base
 }
 
@@ -149,14 +141,10 @@ var declaredClients = flag.Int("declared", 300, "clients of TestApplyMany")
 // runs two commands at once, on both databases.
 func TestApplyMany(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "g.db") },
-		"postgres": func(t *testing.T) string { return pgtest.Start(t) },
-	} {
+	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env, _ := applyEnvOn(t, database(t))
-			applyMany(t, env)
+			applyMany(t, newBare(t, databaseEnv(t, url(t))).operatorEnv())
 		})
 	}
 }

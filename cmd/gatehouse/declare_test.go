@@ -9,19 +9,17 @@ import (
 	"testing"
 
 	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // TestDeclare starts servers with files of clients and resources, and changes the files, on both
 // databases.
 func TestDeclare(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "g.db") },
-		"postgres": func(t *testing.T) string { return pgtest.Start(t) },
-	} {
+	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			declare(t, database(t))
+			declare(t, url(t))
 		})
 	}
 }
@@ -40,10 +38,7 @@ func declare(t *testing.T, database string) {
 	const notes = "resources: [{uri: 'https://notes.example/', scopes: [n]}]\n"
 	first := "revision: 1\n" + notes + "clients: [" + shop + ", " + wiki + "]\n"
 	put(first)
-	s := &fixture{env: append(databaseEnv(t, database), "SHOP_SECRET="+secret), http: newClient(t, ""),
-		flags: []string{"--declare", file}}
-	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
-	s.serve(t)
+	s := newBare(t, append(databaseEnv(t, database), "SHOP_SECRET="+secret), "--declare", file)
 	if strings.HasPrefix(database, "postgres") {
 		s.serve(t) // another node
 	}
@@ -124,7 +119,7 @@ func TestDeclareFolders(t *testing.T) {
 		return "set: " + name + "\nrevision: " + revision + "\nclients: [" + strings.Join(clients, ", ") + "]\n"
 	}
 	// The secret is a credential of a systemd service.
-	env := append(databaseEnv(t, pgtest.Start(t)),
+	env := append(databaseEnv(t, pgtest.Migrated(t)),
 		"CREDENTIALS_DIRECTORY="+folder(map[string]string{"secret": secret + "\n"}))
 	s := &fixture{env: env, http: newClient(t, "")}
 	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
@@ -168,10 +163,7 @@ func TestDeclareProviders(t *testing.T) {
 	t.Parallel()
 	const acme = "providers: [{id: acme, kind: oidc, issuer: 'http://127.0.0.1:9', client_id: g, client_secret_env: ACME_SECRET, label: Acme}]\n"
 	file := write(t, "up.yaml", "revision: 1\n"+acme)
-	s := &fixture{env: append(databaseEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db")), "ACME_SECRET=hunter2"),
-		http: newClient(t, ""), flags: []string{"--declare", file}}
-	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
-	s.serve(t)
+	s := newBare(t, append(databaseEnv(t, sqlitetest.URL(t)), "ACME_SECRET=hunter2"), "--declare", file)
 	env := s.operatorEnv()
 	shows := func(want bool) {
 		t.Helper()

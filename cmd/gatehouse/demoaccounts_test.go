@@ -14,23 +14,8 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
-
-// openStore opens a new database for a test.
-func openStore(t *testing.T, path string) *sqlstore.Store {
-	t.Helper()
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + path, Migrate: true,
-		Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
-}
 
 // settled settles the file and returns the notes.
 func settled(t *testing.T, file *demoFile, store *sqlstore.Store) []string {
@@ -102,6 +87,17 @@ func (f demoFile) copied(t *testing.T) demoFile {
 
 func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 	t.Parallel()
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: sqlitetest.URL(t),
+		Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	var file demoFile
+	if notes := settled(t, &file, store); len(notes) != 0 {
+		t.Errorf("got notes %q of a first time, want none", notes)
+	}
+	file.works(t, store)
 	for _, test := range []struct {
 		name  string
 		alter func(*testing.T, *demoFile, *sqlstore.Store)
@@ -128,7 +124,7 @@ func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 				func(u *account.User) { u.Email = "eve@example.com"; u.Username = "eve" })
 		}, []string{demoEmail}, false},
 		{"address and username parted", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
-			changeUser(t, s, f.User.ID, func(u *account.User) { u.Email = "eve@example.com" })
+			changeUser(t, s, f.User.ID, func(u *account.User) { u.Email = "ida@example.com" })
 		}, []string{demoEmail}, false},
 		{"client gone", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
 			if err := s.DeleteClient(t.Context(), f.Clients.Public.ClientID); err != nil {
@@ -157,12 +153,6 @@ func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 			nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			store := openStore(t, filepath.Join(t.TempDir(), "g.db"))
-			var file demoFile
-			if notes := settled(t, &file, store); len(notes) != 0 {
-				t.Errorf("got notes %q of a first time, want none", notes)
-			}
-			file.works(t, store)
 			before := file.copied(t)
 			test.alter(t, &file, store)
 			notes := settled(t, &file, store)

@@ -58,12 +58,18 @@ func newKeyFile(t *testing.T) string {
 // newFixture starts a server on an empty database.
 func newFixture(t *testing.T, databaseURL string, flags ...string) *fixture {
 	t.Helper()
-	s := &fixture{env: databaseEnv(t, databaseURL), flags: flags,
-		http: newClient(t, "")}
+	s := newBare(t, databaseEnv(t, databaseURL), flags...)
+	s.prepare(t)
+	return s
+}
+
+// newBare is newFixture with no more than the operator.
+func newBare(t *testing.T, env []string, flags ...string) *fixture {
+	t.Helper()
+	s := &fixture{env: env, flags: flags, http: newClient(t, "")}
 	s.http.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
 	s.serve(t)
-	s.prepare(t)
 	return s
 }
 

@@ -492,7 +492,7 @@ func TestSecondServerOnOneFileIsRefused(t *testing.T) {
 // other, and the second one warns.
 func TestServersOnOnePostgreSQL(t *testing.T) {
 	t.Parallel()
-	env := databaseEnv(t, pgtest.Start(t))
+	env := databaseEnv(t, pgtest.Migrated(t))
 	serve := append([]string{"serve", "--roles=identity"}, anyPorts...)
 	first := decode[operator](t, runOnce(t, env, "init", "--json"))
 	one := start(t, env, serve...)
@@ -534,11 +534,7 @@ func TestRolesOfAServer(t *testing.T) {
 // start.
 func TestReadOnlyDatabaseIsNamed(t *testing.T) {
 	t.Parallel()
-	url := pgtest.Start(t)
-	env := []string{"GATEHOUSE_KEY_FILE=" + newKeyFile(t)}
-	if got := runOnce(t, env, "init", "--database-url="+url); got.code != exitDone {
-		t.Fatalf("got code %d, stderr %q, want 0", got.code, got.stderr)
-	}
+	url, env := pgtest.Migrated(t), []string{"GATEHOUSE_KEY_FILE=" + pgtest.KeyFile(t)}
 	for _, command := range [][]string{append([]string{"serve", "--roles=identity"}, anyPorts...),
 		{"init", "--new-operator"}} {
 		got := runOnce(t, env, append(command,

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // newCertificate writes a certificate for 127.0.0.1 and its key, and returns their paths and a pool
@@ -68,7 +70,7 @@ func TestAdminOverTLS(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := newCertificate(t)
 	theirs, theirKey, _ := newCertificate(t)
-	database := "sqlite:" + filepath.Join(t.TempDir(), "g.db")
+	database := sqlitetest.URL(t)
 	admin := decode[operator](t, runOnce(t, nil, "init", "--json", "--database-url="+database))
 	p := start(t, nil, append([]string{"serve", "--roles=identity", "--database-url=" + database,
 		"--admin-tls-cert=" + cert, "--admin-tls-key=" + key, "--admin-client-ca=" + theirs},

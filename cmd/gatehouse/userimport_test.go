@@ -176,9 +176,7 @@ func TestUserImportMany(t *testing.T) {
 	}
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
-			s := &fixture{env: databaseEnv(t, url(t)), http: newClient(t, "")}
-			s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
-			s.serve(t)
+			s := newBare(t, databaseEnv(t, url(t)))
 			state := filepath.Join(t.TempDir(), "state")
 			args := []string{"user", "import", "--file", file, "--resume", state}
 			began := time.Now()
