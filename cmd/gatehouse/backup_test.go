@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // TestBackupBesideLoad copies the database of a server under load. The copy has everything that was
@@ -69,10 +71,8 @@ func TestBackupBesideLoad(t *testing.T) {
 func TestBackupRefusals(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	database := "sqlite:" + filepath.Join(folder, "g.db")
-	if got := runOnce(t, nil, "init", "--database-url", database); got.code != exitDone {
-		t.Fatal(got)
-	}
+	original := sqlitetest.File(t)
+	database := "sqlite:" + original
 	there := filepath.Join(folder, "there.db")
 	logged := filepath.Join(folder, "logged.db")
 	other := filepath.Join(folder, "other.db")
@@ -86,7 +86,7 @@ func TestBackupRefusals(t *testing.T) {
 	}{
 		"exists":      {database, there, "nothing is overwritten"},
 		"its log":     {database, logged, "logged.db-wal"},
-		"itself":      {database, filepath.Join(folder, "g.db"), "nothing is overwritten"},
+		"itself":      {database, original, "nothing is overwritten"},
 		"no folder":   {database, filepath.Join(folder, "none", "copy.db"), "create backup file"},
 		"no database": {"sqlite:" + filepath.Join(folder, "none.db"), filepath.Join(folder, "a.db"), "none.db"},
 		"not one":     {"sqlite:" + other, filepath.Join(folder, "b.db"), "not a database"},
@@ -103,7 +103,7 @@ func TestBackupRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(there); err != nil || string(got) != "kept" || len(files) != 5 {
+	if got, err := os.ReadFile(there); err != nil || string(got) != "kept" || len(files) != 3 {
 		t.Errorf("got %q, error %v and files %v, want no change", got, err, files)
 	}
 }

@@ -87,12 +87,8 @@ func TestUnusableKeyFile(t *testing.T) {
 		}, "is not a file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			database := filepath.Join(t.TempDir(), "g.db")
-			file := database + ".key"
-			flag := "--database-url=sqlite:" + database
-			if got := runOnce(t, nil, "init", flag); got.code != exitDone {
-				t.Fatalf("got code %d, stderr %q, want 0", got.code, got.stderr)
-			}
+			database := sqlitetest.File(t)
+			file, flag := database+".key", "--database-url=sqlite:"+database
 			content, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

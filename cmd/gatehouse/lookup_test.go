@@ -422,7 +422,7 @@ func TestLookupResumeOfOneOutput(t *testing.T) {
 func TestLookupResumeRefusesChanges(t *testing.T) {
 	t.Parallel()
 	zip := func(text string) string { return gzipped(t, text) }
-	rows := strings.Repeat("8.8.8.8\n", 50_000)
+	rows := strings.Repeat("8.8.8.8\n", 20_000) // its sums leave out the middle
 	for name, c := range map[string]struct {
 		input  string
 		change func(t *testing.T, input, out, database, state string)
@@ -436,7 +436,7 @@ func TestLookupResumeRefusesChanges(t *testing.T) {
 			overwrite(t, out, 0, "more\n")
 		}, "the output was changed"},
 		"a row in the middle": {rows, func(t *testing.T, input, _, _, _ string) {
-			overwrite(t, input, -200_000, "9")
+			overwrite(t, input, -80_000, "9")
 		}, "without growing"},
 		"a row at the end, and more": {rows, func(t *testing.T, input, _, _, _ string) {
 			overwrite(t, input, -2, "9\n8.8.8.8\n")
@@ -778,7 +778,7 @@ func TestLookupShowsProgress(t *testing.T) {
 // TestLookupProgress expects figures of what is done, not of what was read.
 func TestLookupProgress(t *testing.T) {
 	t.Parallel()
-	rows := strings.Repeat("8.8.8.8\n", 100_000)
+	rows := strings.Repeat("8.8.8.8\n", 10_000)
 	database, _ := lookupFiles(t, 0)
 	files, err := mmdb.Map(database)
 	if err != nil {
@@ -801,10 +801,10 @@ func TestLookupProgress(t *testing.T) {
 		}
 		var counts bulk.Counts
 		began := time.Now()
-		p := progress{began: began, from: bulk.Position{Input: 200_000, Rows: 250}, input: in}
+		p := progress{began: began, from: bulk.Position{Input: 20_000, Rows: 250}, input: in}
 		counts.Rows.Store(500)
 		counts.Misses.Store(50)
-		counts.Input.Store(400_000)
+		counts.Input.Store(40_000)
 		_, err = bulk.Run(t.Context(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
 			Plan: plan, Source: bulk.NewFiles(files, plan), Output: io.Discard, Workers: 1, MaxRows: 9,
 			MaxErrors: -1}) // reads all
