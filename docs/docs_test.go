@@ -36,7 +36,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	build := exec.Command("sh", "-ec",
-		"make build; CGO_ENABLED=0 go build -trimpath -o bin/loadtest ./cmd/loadtest")
+		"make build; CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/loadtest ./cmd/loadtest")
 	build.Dir, build.Env = dir, environment()
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
