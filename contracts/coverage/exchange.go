@@ -103,7 +103,7 @@ func (e *Exchange) broken() []error {
 }
 
 // Checked returns service with a check of all Relations on every response. values returns those of
-// the states, nil = none. failed gets an error for each relation that a response breaks. The response
+// the states, nil = none, and, for a response that is repeated, when it was sent and received. failed gets an error for each relation that a response breaks. The response
 // stays the same.
 func Checked(service http.Handler, values func() map[string]any, failed func(error)) http.Handler {
 	m := &memory{said: map[string]bool{}, windows: map[string]window{}}
@@ -113,10 +113,11 @@ func Checked(service http.Handler, values func() map[string]any, failed func(err
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		e := newExchange(r, sent)
+		given := map[string]any{}
 		if values != nil {
-			e.Values = values()
+			given = values()
 		}
+		e := newExchange(r, sent, given)
 		e.Ask = asker(service, r, m, e.Values)
 		r.Body = io.NopCloser(bytes.NewReader(sent))
 		r.Header.Del("Accept-Encoding") // the relations read bodies
@@ -142,9 +143,10 @@ func Checked(service http.Handler, values func() map[string]any, failed func(err
 }
 
 // newExchange returns the exchange of a request that is sent now.
-func newExchange(r *http.Request, sent []byte) *Exchange {
-	e := &Exchange{Method: r.Method, Path: r.URL.Path, Request: r.Header.Clone(), Sent: time.Now(),
+func newExchange(r *http.Request, sent []byte, values map[string]any) *Exchange {
+	e := &Exchange{Method: r.Method, Path: r.URL.Path, Request: r.Header.Clone(), Values: values,
 		Query: r.URL.Query(), request: r.Clone(r.Context()), target: r.URL.RequestURI()}
+	e.Sent = e.now("sent")
 	e.request.Body = http.NoBody
 	if isForm(r.Header) {
 		e.Form, _ = url.ParseQuery(string(sent)) // a malformed form is the service's affair
@@ -155,12 +157,20 @@ func newExchange(r *http.Request, sent []byte) *Exchange {
 
 // receive sets the response.
 func (e *Exchange) receive(response *httptest.ResponseRecorder, m *memory) {
-	e.Received, e.Status, e.Header = time.Now(), response.Code, response.Header()
+	e.Received, e.Status, e.Header = e.now("received"), response.Code, response.Header()
 	e.text = response.Body.Bytes()
 	e.Body, e.size = parsed(e.text), len(e.text)
 	if e.Header.Get("X-RateLimit-Reset") != "" {
 		e.window = m.opened(e)
 	}
+}
+
+// now returns the time, or the one that a value names.
+func (e *Exchange) now(name string) time.Time {
+	if at, ok := e.Values[name].(time.Time); ok {
+		return at
+	}
+	return time.Now()
 }
 
 func isForm(h http.Header) bool {
@@ -222,8 +232,7 @@ func asker(service http.Handler, of *http.Request, m *memory,
 		if form != nil {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
-		e := newExchange(r, []byte(text))
-		e.Values = values
+		e := newExchange(r, []byte(text), values)
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 		recorder := httptest.NewRecorder()
 		service.ServeHTTP(recorder, r)

@@ -154,7 +154,7 @@ func wrong(operation string, status int, member string, values map[string]any) [
 
 // asked returns a Mutant that changes the request.
 func asked(operation, name string, f func(*http.Request)) Mutant {
-	return Mutant{Name: name, Operation: operation, Wrap: func(service http.Handler) http.Handler {
+	return Mutant{Name: name, Operation: operation, Asks: true, Wrap: func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method+" "+r.URL.Path == operation {
 				f(r)

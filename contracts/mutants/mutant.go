@@ -22,6 +22,7 @@ type Mutant struct {
 	Operation string // such as "GET /api/user"
 	Status    int    // of the responses that it breaks; 0 = any
 	Word      string // that those responses contain, such as an error code; "" = any
+	Asks      bool   // it changes requests
 	// Interaction fails with it, such as "oauth-app: a request for a profile"; "" = any one may.
 	Interaction string
 	// Wrap adds the defect to the real service.

@@ -2,7 +2,6 @@ package mutants_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,12 +14,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"gatehouse/contracts"
 	"gatehouse/contracts/coverage"
+	"gatehouse/contracts/matching"
 	"gatehouse/contracts/mutants"
 	"gatehouse/contracts/report"
 	"gatehouse/contracts/verify"
@@ -45,11 +44,7 @@ type expectation struct {
 	name     string // consumer and description
 	status   int
 	response string // expected, as JSON
-	rules    int    // number of rules for the body
 }
-
-// largest is more than the number of rules of one result. Interactions with more are slow.
-const largest = 40
 
 func (e expectation) operation() string {
 	i := e.pact.Interactions[0]
@@ -58,251 +53,229 @@ func (e expectation) operation() string {
 }
 
 // expectations returns the interactions of the committed pacts with gatehouse.
-func expectations(t *testing.T) []expectation {
+func expectations(t *testing.T) (all []expectation) {
 	t.Helper()
-	var all []expectation
-	for file, data := range committed(t) {
-		var statuses struct {
-			Interactions []struct {
-				Response json.RawMessage
-			}
-		}
-		if err := json.Unmarshal(data, &statuses); err != nil {
-			t.Fatal(err)
-		}
-		p, err := contracts.ReadPact(data, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range p.Interactions {
+	for _, p := range contracts.Own() {
+		for i, one := range p.Interactions {
 			alone := *p
 			alone.Interactions = p.Interactions[i : i+1]
-			var response struct {
-				Status        int
-				MatchingRules struct{ Body map[string]any }
-			}
-			if err := json.Unmarshal(statuses.Interactions[i].Response, &response); err != nil {
+			want, err := one.Expected()
+			text, alsoErr := json.Marshal(one.Raw()["response"])
+			if err := errors.Join(err, alsoErr); err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, expectation{&alone, p.Consumer + ": " + p.Interactions[i].Description,
-				response.Status, string(statuses.Interactions[i].Response),
-				len(response.MatchingRules.Body) % largest})
+			all = append(all, expectation{&alone, p.Consumer + ": " + one.Description, want.Status, string(text)})
 		}
 	}
-	// The interactions with most rules come first: they find most defects.
-	slices.SortStableFunc(all, func(a, b expectation) int { return cmp.Compare(b.rules, a.rules) })
 	return all
 }
 
-// TestMutants requires that every mutant makes a pact fail.
+// group is the interactions with an operation, and the mutants of all those responses.
+type group struct {
+	all    []expectation
+	byHand []mutants.Mutant
+}
+
+// TestMutants requires that every mutant makes a pact fail. It verifies all interactions with services
+// without a defect as well: else a mutant would fail for the way in which it is made.
 func TestMutants(t *testing.T) {
-	began, pool := time.Now(), expectations(t)
-	byHand, byPart := mutants.All(), map[string][]mutants.Mutant{}
-	count := len(byHand)
-	for _, m := range generated(t) {
-		byPart[m.Interaction] = append(byPart[m.Interaction], m)
-		count++
-	}
-	var jobs []job
-	for _, e := range pool {
-		if all := byPart[e.name]; all != nil {
-			jobs = append(jobs, func() (int, error) { return replay(t.Context(), all, e) })
+	began, everyone := time.Now(), slices.Concat(generated(t), mutants.All())
+	byPart, groups := map[string][]mutants.Mutant{}, map[string]*group{}
+	for _, e := range expectations(t) {
+		byPart[e.name] = nil
+		if o := e.operation(); groups[o] == nil {
+			groups[o] = &group{all: []expectation{e}}
+		} else {
+			groups[o].all = append(groups[o].all, e)
 		}
 	}
-	for _, m := range byHand {
-		jobs = append(jobs, func() (int, error) {
-			tried, err := try(t.Context(), m, pool)
-			return tried, named(m, err)
-		})
+	var jobs []job
+	for _, m := range everyone {
+		_, known := byPart[m.Interaction]
+		switch g := groups[m.Operation]; {
+		case known:
+			byPart[m.Interaction] = append(byPart[m.Interaction], m)
+		case g == nil || m.Interaction != "":
+			t.Errorf("%s: no interaction has the response that it breaks", m)
+		case m.Asks:
+			jobs = append(jobs, func() error {
+				err := (&group{all: g.all}).try(t.Context(), m, nil)
+				if !errors.Is(err, errDefect) {
+					return errors.Join(err, fmt.Errorf("%s: no pact fails", m))
+				}
+				return nil
+			})
+		default:
+			g.byHand = append(g.byHand, m)
+		}
 	}
-	interactions, survivors := run(jobs)
+	for operation, g := range groups {
+		jobs = append(jobs, func() error { return g.try(t.Context(), mutants.Control(operation), byPart) })
+	}
+	survivors := run(jobs)
 	for _, err := range survivors {
 		t.Errorf("survived: %v", err)
 	}
 	// scripts/contracts prints this line.
-	t.Logf("%d mutants, %d survived: %d interactions tried in %.1f s", count, len(survivors),
-		interactions, time.Since(began).Seconds())
+	t.Logf("%d mutants, %d survived, in %.1f s", len(everyone), len(survivors),
+		time.Since(began).Seconds())
 }
 
-// job tries interactions with mutants. Its error joins one for each that survives.
-type job func() (tried int, err error)
+// job tries mutants. Its error joins one for each that survives.
+type job func() error
 
 // run runs jobs and returns their errors. Tests print them afterwards, since the library discards
 // what is printed meanwhile.
-func run(jobs []job) (tried int, wrong []error) {
+func run(jobs []job) (wrong []error) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	next := make(chan job)
-	for range atOnce {
+	slots := make(chan struct{}, atOnce)
+	for _, one := range jobs {
+		slots <- struct{}{}
 		group.Go(func() {
-			for one := range next {
-				n, err := one()
-				mu.Lock()
-				tried, wrong = tried+n, append(wrong, contracts.Errors(err)...)
-				mu.Unlock()
-			}
+			err := one()
+			mu.Lock()
+			wrong = append(wrong, contracts.Errors(err)...)
+			mu.Unlock()
+			<-slots
 		})
 	}
-	for _, one := range jobs {
-		next <- one
-	}
-	close(next)
 	group.Wait()
-	return tried, wrong
+	return wrong
 }
 
-// named returns an error that names the mutant, nil for nil.
-func named(m mutants.Mutant, err error) error {
+// tape is a service that asks another one each request once.
+type tape struct {
+	service        http.Handler
+	said           map[string]*httptest.ResponseRecorder
+	sent, received time.Time // of the first request
+}
+
+// ServeHTTP implements http.Handler.
+func (t *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return fmt.Errorf("%s: %w", m, err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	key := fmt.Sprint(r.Method, r.URL, r.Header, string(body))
+	said, sent := t.said[key], time.Now()
+	if said == nil {
+		said = httptest.NewRecorder()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		t.service.ServeHTTP(said, r)
+		if t.said[key] = said; len(t.said) == 1 {
+			t.sent, t.received = sent, time.Now()
+		}
+	}
+	maps.Copy(w.Header(), said.Header().Clone())
+	w.WriteHeader(said.Code)
+	_, _ = w.Write(said.Body.Bytes()) // the comparison notices a truncated body
+}
+
+// errDefect means that an interaction fails, or that a response breaks a relation.
+var errDefect = errors.New("a pact fails")
+
+// try verifies the interactions of a group with one service. All mutants change the same response: a
+// service for each would take most of the time. Its errors are errDefect for that service itself.
+func (g *group) try(ctx context.Context, service mutants.Mutant,
+	byPart map[string][]mutants.Mutant) (err error) {
+	var p *contracts.Provider
+	var e expectation // that is verified
+	var broken error  // relations that the last response breaks
+	tape := new(tape)
+	checked := func(m mutants.Mutant) http.Handler {
+		return coverage.Checked(m.Wrap(tape), func() map[string]any {
+			values := p.Values()
+			if len(tape.said) > 0 { // no time passes for the mutants
+				values["sent"], values["received"] = tape.sent, tape.received
+			}
+			return values
+		}, func(err error) { broken = errors.Join(broken, err) })
+	}
+	surviving := map[*mutants.Mutant]http.Handler{}
+	for i := range g.byHand {
+		surviving[&g.byHand[i]] = checked(g.byHand[i])
+	}
+	first, again := checked(service), checked(service)
+	serve := func(w http.ResponseWriter, r *http.Request) error {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		send := func(service http.Handler, w http.ResponseWriter) {
+			c := r.Clone(ctx)
+			c.Body, broken = io.NopCloser(bytes.NewReader(body)), nil
+			service.ServeHTTP(w, c)
+		}
+		tape.said = map[string]*httptest.ResponseRecorder{}
+		if send(first, w); broken != nil {
+			return fmt.Errorf("%w with %s: %v", errDefect, e.name, broken)
+		}
+		expected, err := e.expected(p.Values())
+		if err != nil {
+			return err
+		}
+		fails := func(mutant http.Handler) bool {
+			got := httptest.NewRecorder()
+			send(mutant, got)
+			return broken != nil || len(matching.Compare(expected, &matching.Actual{
+				Status: got.Code, Headers: got.Header(), Body: got.Body.Bytes()})) > 0
+		}
+		if fails(again) {
+			return fmt.Errorf("%w with the tape of %s: %v", errDefect, e.name, broken)
+		}
+		for _, m := range byPart[e.name] {
+			if !fails(m.Wrap(tape)) {
+				err = errors.Join(err, fmt.Errorf("%s: %s holds", m, e.name))
+			}
+		}
+		maps.DeleteFunc(surviving, func(m *mutants.Mutant, mutant http.Handler) bool {
+			return (m.Status == 0 || m.Status == e.status) && strings.Contains(e.response, m.Word) &&
+				fails(mutant)
+		})
+		return err
+	}
+	p, wrong := contracts.Start(contracts.Config{Wrap: func(real http.Handler) http.Handler {
+		tape.service = real
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			err = errors.Join(err, serve(w, r))
+		})
+	}})
+	if wrong != nil {
+		return wrong
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	v, wrong := verify.New(verify.Of(p))
+	if wrong != nil {
+		return wrong
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	for _, e = range g.all {
+		got, wrong := v.Pact(ctx, e.pact, false, func(*report.Interaction) {})
+		if wrong == nil && got[0].Result == report.Failed {
+			wrong = fmt.Errorf("%w: %s: %v", errDefect, e.name, got[0].Problems)
+			if got[0].Problems[0].Where == "state" {
+				wrong = fmt.Errorf("%s: %v", e.name, got[0].Problems)
+			}
+		}
+		if err = errors.Join(err, wrong); wrong != nil || errors.Is(err, errDefect) {
+			return err
+		}
+	}
+	for m := range surviving {
+		err = errors.Join(err, fmt.Errorf("%s: no pact fails", m))
 	}
 	return err
 }
 
-// tape keeps the response to each request, and gives the same to the next one.
-type tape map[string]*httptest.ResponseRecorder
-
-// of returns a service that is asked each request once.
-func (t tape) of(service http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		key := r.Method + r.URL.String() + string(body)
-		if t[key] == nil {
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			t[key] = httptest.NewRecorder()
-			service.ServeHTTP(t[key], r)
-		}
-		maps.Copy(w.Header(), t[key].Header())
-		w.WriteHeader(t[key].Code)
-		_, _ = w.Write(t[key].Body.Bytes()) // the verifier notices a truncated body
-	})
-}
-
-// replay tries mutants with one interaction, which must fail with each of them and not without.
-// All change the same response: a new service for each would take most of the time.
-func replay(ctx context.Context, all []mutants.Mutant, e expectation) (tried int, err error) {
-	service, states, now := tape{}, tape{}, mutants.Control(e.operation())
-	p, err := contracts.Start(contracts.Config{Wrap: func(real http.Handler) http.Handler {
-		taped := service.of(real)
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			now.Wrap(taped).ServeHTTP(w, r)
-		})
-	}})
-	if err != nil {
-		return 0, err
+// expected returns the response that the interaction expects with the values of its states.
+func (e expectation) expected(values map[string]any) (*matching.Expected, error) {
+	text, err := json.Marshal(values)
+	d := json.NewDecoder(bytes.NewReader(text)) // as a verifier gets them
+	d.UseNumber()
+	if err := errors.Join(err, d.Decode(&values)); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	target := verify.Of(p)
-	target.States = states.of(target.States)
-	v, err := verify.New(target)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
-	for _, from := range []string{"service", "tape"} {
-		if failed, err := fails(ctx, v, e); failed || err != nil {
-			return 1, errors.Join(err, fmt.Errorf("%s fails with the %s itself", e.name, from))
-		}
-	}
-	for _, now = range all {
-		if failed, wrong := fails(ctx, v, e); !failed || wrong != nil {
-			err = errors.Join(err, wrong, fmt.Errorf("%s: %s holds", now, e.name))
-		}
-	}
-	return 2 + len(all), err
-}
-
-// fails reports whether an interaction fails, for another reason than its states.
-func fails(ctx context.Context, v *verify.Verifier, e expectation) (bool, error) {
-	all, err := v.Pact(ctx, e.pact, false, func(*report.Interaction) {})
-	if err != nil || all[0].Result != report.Failed {
-		return false, err
-	}
-	for _, problem := range all[0].Problems {
-		if problem.Where == "state" {
-			return true, fmt.Errorf("%s: %s", all[0].Description, problem)
-		}
-	}
-	return true, nil
-}
-
-// errSurvived means that no pact fails with a mutant.
-var errSurvived = errors.New("no pact fails")
-
-// try starts a mutant and returns nil when an interaction fails because of its defect, or when a
-// response breaks a relation. It tries all interactions, those of the broken responses first.
-func try(ctx context.Context, m mutants.Mutant, pool []expectation) (int, error) {
-	var likely, others []expectation
-	for _, e := range pool {
-		if e.operation() == m.Operation && (m.Status == 0 || m.Status == e.status) &&
-			strings.Contains(e.response, m.Word) {
-			likely = append(likely, e)
-		} else {
-			others = append(others, e)
-		}
-	}
-	if len(likely) == 0 {
-		return 0, errors.New("no interaction has the response that it breaks")
-	}
-	return tryEach(ctx, m, append(likely, others...), func(error) {})
-}
-
-// tryEach is try with interactions in their order. breaks gets the relations that responses break.
-func tryEach(ctx context.Context, m mutants.Mutant, all []expectation,
-	breaks func(error)) (tried int, err error) {
-	var broken atomic.Int64 // relations
-	var p *contracts.Provider
-	p, err = contracts.Start(contracts.Config{Wrap: func(service http.Handler) http.Handler {
-		return coverage.Checked(m.Wrap(service), func() map[string]any { return p.Values() },
-			func(err error) {
-				broken.Add(1)
-				breaks(err)
-			})
-	}})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	v, err := verify.New(verify.Of(p))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
-	for _, e := range all {
-		tried++
-		if failed, err := fails(ctx, v, e); failed || err != nil || broken.Load() > 0 {
-			return tried, err
-		}
-	}
-	return tried, fmt.Errorf("%w, of %d interactions", errSurvived, tried)
-}
-
-// TestControl verifies all interactions with services without a defect: none may fail, and no
-// relation may break. Else a mutant would fail for the way in which it is made.
-func TestControl(t *testing.T) {
-	operations := map[string][]expectation{}
-	for _, e := range expectations(t) {
-		operations[e.operation()] = append(operations[e.operation()], e)
-	}
-	var jobs []job
-	for operation, all := range operations {
-		jobs = append(jobs, func() (int, error) {
-			var broken error
-			tried, err := tryEach(t.Context(), mutants.Control(operation), all,
-				func(err error) { broken = errors.Join(broken, err) })
-			if errors.Is(err, errSurvived) && tried == len(all) {
-				return tried, nil
-			}
-			return tried, fmt.Errorf("%s: got %w after %d of %d interactions, want them to hold: %s",
-				operation, errors.Join(err, broken), tried, len(all), all[max(0, tried-1)].name)
-		})
-	}
-	_, wrong := run(jobs)
-	for _, err := range wrong {
-		t.Error(err)
-	}
+	return e.pact.Interactions[0].ExpectedWith(values)
 }

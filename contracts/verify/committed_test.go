@@ -103,7 +103,7 @@ func verifyCommitted(t *testing.T, cluster *contracts.Cluster, every int) {
 }
 
 // some returns a pact without the interactions whose number every does not divide, and how many it
-// has. Of those of the admin API, which TestControl of the mutants verifies with our own engine, it
+// has. Of those of the admin API, which TestMutants verifies with our own engine, it
 // has one of twenty.
 func some(t *testing.T, pact []byte, every int) ([]byte, int) {
 	t.Helper()
