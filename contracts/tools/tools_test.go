@@ -161,18 +161,33 @@ func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verd
 	return v, output, code
 }
 
-// TestVerifierOfPactCLI verifies the committed pacts with an independent verifier.
+// TestVerifierOfPactCLI verifies the committed pacts with an independent verifier. Of the admin API, which
+// TestMutants verifies with our own engine, it has one interaction of twenty.
 func TestVerifierOfPactCLI(t *testing.T) {
 	base, states := serve(t)
-	want := 0
+	folder, want, files := t.TempDir(), 0, []string(nil)
 	for _, file := range pacts(t) {
+		var pact map[string]any
 		text, err := os.ReadFile(file)
-		if err != nil {
+		if err := errors.Join(err, json.Unmarshal(text, &pact)); err != nil {
 			t.Fatal(err)
 		}
-		want += strings.Count(string(text), "\n      \"description\": ")
+		var kept []any
+		for i, one := range pact["interactions"].([]any) {
+			path := one.(map[string]any)["request"].(map[string]any)["path"].(string)
+			if i%20 == 0 || !strings.HasPrefix(path, "/admin/") {
+				kept = append(kept, one)
+			}
+		}
+		pact["interactions"], want = kept, want+len(kept)
+		text, err = json.Marshal(pact)
+		file = filepath.Join(folder, filepath.Base(file))
+		if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
 	}
-	v, out, code := verifyElsewhere(t, base, states, pacts(t)...)
+	v, out, code := verifyElsewhere(t, base, states, files...)
 	if code != 0 || len(v.InteractionResults) != want || want < 250 {
 		t.Errorf("got %d and %d interactions, want all of %d verified:\n%s", code,
 			len(v.InteractionResults), want, out[max(0, len(out)-4000):])
