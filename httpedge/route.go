@@ -42,17 +42,22 @@ type route struct {
 	log     *accessLog
 }
 
-// newRoute returns a route of the public server, or of the admin server.
-func (s *Server) newRoute(e endpoint.Endpoint, public bool) *route {
+// newLog returns the access log of the routes of an endpoint.
+func (s *Server) newLog(e endpoint.Endpoint) *accessLog {
 	level := slog.LevelInfo
 	if e.Quiet {
 		level = slog.LevelDebug
 	}
+	return newAccessLog(s.log.Handler(), e.Pattern, level)
+}
+
+// newRoute returns a route of the public server, or of the admin server.
+func (s *Server) newRoute(e endpoint.Endpoint, log *accessLog, public bool) *route {
 	r := &route{
 		server: s, pattern: e.Pattern, quiet: e.Quiet, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins,
 		named: e.NamedOrigin, handle: e.Handle, hidden: e.Hidden,
 		metrics: s.metrics.routes.of(e.Pattern),
-		log:     newAccessLog(s.log.Handler(), e.Pattern, level),
+		log:     log,
 	}
 	r.head.SetNoDefaultContentType(true)
 	r.head.SetCanonical(headerRequestID, nil) // reserves its place

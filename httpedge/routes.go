@@ -63,9 +63,11 @@ func (s *Server) handler(endpoints []endpoint.Endpoint,
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS, r.HandleMethodNotAllowed = false, false
-	r.NotFound = s.newRoute(endpoint.Endpoint{Pattern: unmatched, Handle: missing}, public).serve
+	none := endpoint.Endpoint{Pattern: unmatched, Handle: missing}
+	r.NotFound = s.newRoute(none, s.newLog(none), public).serve
 	for _, e := range endpoints {
-		serve := s.newRoute(e, public).serve
+		log := s.newLog(e)
+		serve := s.newRoute(e, log, public).serve
 		for _, method := range e.Methods {
 			r.Handle(method, e.Pattern, serve)
 		}
@@ -75,21 +77,25 @@ func (s *Server) handler(endpoints []endpoint.Endpoint,
 			methods = slices.Insert(methods, len(e.Methods), fasthttp.MethodPost)
 		}
 		allow := strings.Join(methods, ", ")
-		preflight, refuse := e, e
-		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins || e.NamedOrigin),
-			nil
-		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow, other), nil
+		preflight := respondOptions(allow, e.AnyOrigin || e.ClientOrigins || e.NamedOrigin)
+		refuse := s.methodNotAllowed(e.Format, allow, other)
 		if e.Form != nil {
-			form, served := e, e.Form
+			form := e
 			form.Handle = func(ctx *fasthttp.RequestCtx) {
-				if !served(ctx) {
-					refuse.Handle(ctx)
+				if !e.Form(ctx) {
+					refuse(ctx)
 				}
 			}
-			r.Handle(fasthttp.MethodPost, e.Pattern, s.newRoute(form, public).serve)
+			r.Handle(fasthttp.MethodPost, e.Pattern, s.newRoute(form, log, public).serve)
 		}
-		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight, public).serve)
-		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse, public).serve)
+		e.Head, e.Handle = nil, func(ctx *fasthttp.RequestCtx) {
+			if ctx.IsOptions() {
+				preflight(ctx)
+			} else {
+				refuse(ctx)
+			}
+		}
+		r.Handle(router.MethodWild, e.Pattern, s.newRoute(e, log, public).serve)
 	}
 	return func(ctx *fasthttp.RequestCtx) {
 		defer s.recovered(ctx)

@@ -191,7 +191,8 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s.endpoints = s.publicEndpoints()
-	s.malformed = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"}, true)
+	malformed := endpoint.Endpoint{Pattern: "(broken)"}
+	s.malformed = s.newRoute(malformed, s.newLog(malformed), true)
 	s.public = s.newFastHTTP(s.handler(s.endpoints, s.publicNotFound, true))
 	s.public.HeaderReceived = limitBody
 	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound, false))
