@@ -1,12 +1,14 @@
 package httpedge
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,14 +19,18 @@ import (
 	"gatehouse/actors/token"
 )
 
+var readOpenAPI = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(context.Background(), openapi3.IsOpenAPI31OrLater())
+})
+
 func loadOpenAPI(t *testing.T) *openapi3.T {
 	t.Helper()
-	loader := openapi3.NewLoader()
-	doc, err := loader.LoadFromData(openAPI)
+	doc, err := readOpenAPI()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(t.Context(), openapi3.IsOpenAPI31OrLater()); err != nil {
 		t.Fatal(err)
 	}
 	return doc
