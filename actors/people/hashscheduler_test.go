@@ -176,18 +176,17 @@ func TestAddressesThatComeAgainMakeRoom(t *testing.T) {
 		s := newHashScheduler(nil, 1)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		for i := range 3 * hashQueue {
-			caller := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-			paying := paidBy(ctx, &account.User{}, false, caller)
+		for i := range hashQueue + 16 {
+			paying := paidBy(ctx, &account.User{}, false, netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
 			go func() {
 				for ctx.Err() == nil {
 					if hash(paying, s) != nil {
-						time.Sleep(10 * time.Millisecond)
+						time.Sleep(hashTime)
 					}
 				}
 			}()
 		}
-		time.Sleep(20 * time.Second) // each has had a hash
+		time.Sleep(2 * (hashQueue + 16) * hashTime) // each has had a hash
 		for i := range 10 {
 			asked := time.Now()
 			err := hash(stranger(t, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})), s)
