@@ -13,7 +13,7 @@ import (
 
 var (
 	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed only and print its events")
-	schedulesFlag = flag.Uint64("schedules", 2000, "how many schedules TestSimulation runs")
+	schedulesFlag = flag.Uint64("schedules", 500, "how many schedules TestSimulation runs")
 	forFlag       = flag.Duration("for", time.Hour, "start no schedule after this time")
 	firstFlag     = flag.Uint64("first", 1, "seed of the first schedule of TestSimulation")
 )
