@@ -335,7 +335,7 @@ func TestClusterUsesWholeBudget(t *testing.T) {
 // TestSuccessorRespectsWindow kills the holder at random times, also in the middle of bursts. The
 // next one goes on with the rest of the window.
 func TestSuccessorRespectsWindow(t *testing.T) {
-	for seed := range 8 {
+	for seed := range 4 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				u := freeTier()
@@ -353,7 +353,7 @@ func TestSuccessorRespectsWindow(t *testing.T) {
 					}
 				})
 				var served atomic.Int64
-				calls := poisson(20, 3*time.Minute, func(n int) {
+				calls := poisson(12, 3*time.Minute, func(n int) {
 					if lookUp(nodes.at(2).Service, nth(n)).Err == nil {
 						served.Add(1)
 					}
