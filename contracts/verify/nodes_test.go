@@ -3,7 +3,6 @@
 package verify_test
 
 import (
-	"database/sql"
 	"flag"
 	"math/rand/v2"
 	"testing"
@@ -21,24 +20,25 @@ var every = flag.Int("every", 10,
 func TestCommittedPactsWithThreeNodes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("the nodes are chosen by seed %d", seed)
-	verifyCommitted(t, &contracts.Cluster{Nodes: 3, Seed: seed, Database: emptied(t)}, *every)
+	verifyCommitted(t, &contracts.Cluster{Nodes: 3, Seed: seed, Database: newDatabases(t)}, *every)
 }
 
-// emptied returns a function that empties a PostgreSQL database and returns it.
-func emptied(t *testing.T) func() (sqlstore.Config, error) {
-	t.Helper()
-	c := sqlstore.Config{URL: pgtest.Start(t), KeyFiles: []string{pgtest.KeyFile(t)}}
-	db, err := sql.Open("pgx", c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+// newDatabases returns a function that drops the PostgreSQL database it returned before, and returns
+// another. It has keys and no other rows.
+func newDatabases(t *testing.T) func() (sqlstore.Config, error) {
+	former := &latest{TB: t, drop: func() {}}
+	t.Cleanup(func() { former.drop() })
+	keys := []string{pgtest.KeyFile(t)}
 	return func() (sqlstore.Config, error) {
-		_, err := db.ExecContext(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-		return c, err
+		former.drop()
+		return sqlstore.Config{URL: pgtest.Migrated(former), KeyFiles: keys}, nil
 	}
 }
+
+// latest is a test that keeps its last cleanup alone.
+type latest struct {
+	pgtest.TB
+	drop func()
+}
+
+func (l *latest) Cleanup(drop func()) { l.drop = drop }
