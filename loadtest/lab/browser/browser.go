@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +51,10 @@ func Start() (ctx context.Context, stop func(), err error) {
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("hide-scrollbars", true),
 	)
+	// The same engine without windows takes a quarter of the processor time.
+	if shell, err := exec.LookPath("chromium-headless-shell"); err == nil {
+		options = append(options, chromedp.ExecPath(shell))
+	}
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
