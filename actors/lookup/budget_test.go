@@ -45,7 +45,7 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 	s := start(t, u, func(c *lookup.Config) { c.Breaker.Failures = 1000 })
 	var wg sync.WaitGroup
 	next := 0
-	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
 		queries := make([]geo.Query, 1+random.IntN(50))
 		for i := range queries {
