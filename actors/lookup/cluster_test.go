@@ -278,7 +278,7 @@ func TestClusterSharesBudget(t *testing.T) {
 				u := freeTier()
 				nodes := newCluster(t, 3, u)
 				var served atomic.Int64
-				calls := poisson(c.rate, 3*time.Minute, func(n int) {
+				calls := poisson(c.rate, 90*time.Second, func(n int) {
 					began := time.Now()
 					o := lookUp(nodes.at(n%3).Service, nth(n))
 					switch {
@@ -312,7 +312,7 @@ func TestClusterUsesWholeBudget(t *testing.T) {
 		u := freeTier()
 		nodes := newCluster(t, 3, u, func(c *lookup.Config) { c.LookupTimeout = 20 * time.Second })
 		const minutes = 5
-		poisson(60, minutes*time.Minute, func(n int) {
+		poisson(35, minutes*time.Minute, func(n int) {
 			q := nth(n)
 			if n%8 == 0 {
 				q = domain(n)
