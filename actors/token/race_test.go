@@ -131,7 +131,7 @@ func (f *fixture) raceWithEnd(
 // TestRotationKeepsTokensThatAreBeingIssued rotates the keys while tokens are issued: all are
 // accepted, at once and later.
 func TestRotationKeepsTokensThatAreBeingIssued(t *testing.T) {
-	for round := range 20 {
+	for round := range 10 {
 		f := newFixture(t, func(c *token.Config) { c.OtherWriters = round%2 == 0 })
 		var callers sync.WaitGroup
 		for range 4 {
@@ -160,7 +160,7 @@ func TestRotationKeepsTokensThatAreBeingIssued(t *testing.T) {
 // TestDropEndsTokensThatWereIssued drops the keys twice at once while tokens are issued. No token
 // that was issued before a drop was requested is accepted after its response.
 func TestDropEndsTokensThatWereIssued(t *testing.T) {
-	for round := range 20 {
+	for round := range 10 {
 		f := newFixture(t, func(c *token.Config) { c.OtherWriters = round%2 == 0 })
 		var mu sync.Mutex
 		var before []string // issued before any drop was requested
