@@ -730,41 +730,45 @@ func (f *codeFixture) useLink(token string) error {
 	return err
 }
 
-// TestUndoOfTakenAddress ends the sessions all the same when the address belongs to another account.
-func TestUndoOfTakenAddress(t *testing.T) {
-	f := newCodeFixture(t)
-	u := f.newUser(t, byMail)
-	session := f.newSession(t, u)
-	err := changeTo(account.Email, eve)(f, u, people.Proof{Session: session, Password: password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	undo := f.linkTo(t, annMail)
-	f.newUser(t, account.User{Email: annMail})
-	wantError(t, "a taken address", f.useLink(undo), account.ErrTaken)
-	_, err = f.store.Session(f.ctx, session.Hash)
-	wantError(t, "a session", err, account.ErrNotFound)
-	wantError(t, "again", f.useLink(undo), account.ErrNotFound)
-}
-
-// TestUndoLeavesOutTakenAddress: only the channel of the link comes back if another account has the
-// address that left since.
-func TestUndoLeavesOutTakenAddress(t *testing.T) {
-	f := newCodeFixture(t)
-	u := f.newUser(t, byBoth)
-	proof := people.Proof{Session: f.newSession(t, u), Password: password}
-	for _, change := range []change{
-		changeTo(account.SMS, evePhone), changeTo(account.Email, eve),
+// TestUndoAfterChanges undoes changes in the order of links. Only the channel of the link comes back if
+// another account has the address that left; otherwise all that is older does. Sessions always end.
+func TestUndoAfterChanges(t *testing.T) {
+	both := []change{changeTo(account.SMS, evePhone), changeTo(account.Email, eve)}
+	for name, test := range map[string]struct {
+		user                account.User
+		changes             []change
+		taken, email, phone string
+		links               []string // the addresses that got them
+		err                 error
+	}{
+		"taken address":       {byMail, both[1:], annMail, "", "", []string{annMail}, account.ErrTaken},
+		"other address taken": {byBoth, both, annMail, "", annPhone, []string{annPhone}, nil},
+		"older ways":          {byBoth, both, "", annMail, annPhone, []string{annMail, annPhone}, nil},
 	} {
-		if err := change(f, f.again(t, u), proof); err != nil {
-			t.Fatal(err)
-		}
-	}
-	undo := f.linkTo(t, annPhone)
-	f.newUser(t, account.User{Email: annMail})
-	got, err := f.UseLink(f.ctx, undo, f.now)
-	if err != nil || got.Phone != annPhone || got.Email != "" {
-		t.Errorf("got %+v and error %v, want the number alone", got, err)
+		t.Run(name, func(t *testing.T) {
+			f := newCodeFixture(t)
+			u := f.newUser(t, test.user)
+			session := f.newSession(t, u)
+			for _, change := range test.changes {
+				err := change(f, f.again(t, u), people.Proof{Session: session, Password: password})
+				wantError(t, "a change", err, nil)
+				f.advance(time.Minute)
+			}
+			if test.taken != "" {
+				f.newUser(t, account.User{Email: test.taken})
+			}
+			for _, to := range test.links {
+				link := f.linkTo(t, to)
+				got, err := f.UseLink(f.ctx, link, f.now)
+				wantError(t, "the link", err, test.err)
+				if err == nil && (got.Email != test.email || got.Phone != test.phone || got.PasswordHash != u.PasswordHash) {
+					t.Errorf("got %+v, want %q, %q and the password", got, test.email, test.phone)
+				}
+				_, err = f.store.Session(f.ctx, session.Hash)
+				wantError(t, "a session", err, account.ErrNotFound)
+				wantError(t, "again", f.useLink(link), account.ErrNotFound)
+			}
+		})
 	}
 }
 
@@ -793,31 +797,6 @@ func undoAtOnce(t *testing.T, f *codeFixture, link string, uses ...func(
 		t.Fatalf("got %d uses of a link, want one", done)
 	}
 	return u
-}
-
-// TestUndoKeepsOlderWays keeps the password and the number that are older than the change.
-func TestUndoKeepsOlderWays(t *testing.T) {
-	f := newCodeFixture(t)
-	u := f.newUser(t, byBoth)
-	session := f.newSession(t, u)
-	err := changeTo(account.SMS, evePhone)(f, u, people.Proof{Session: session, Password: password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	undo := f.linkTo(t, annPhone)
-	f.advance(time.Minute)
-	err = changeTo(account.Email, eve)(f, f.again(t, u), people.Proof{Session: session, Password: password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	later := f.linkTo(t, annMail)
-	got, err := f.UseLink(f.ctx, later, f.now)
-	if err != nil || got.Email != annMail || got.Phone != annPhone || got.PasswordHash != u.PasswordHash {
-		t.Errorf("got %+v and error %v, want both back, and the password", got, err)
-	}
-	if got, err = f.UseLink(f.ctx, undo, f.now); err != nil || got.Email != annMail || got.Phone != annPhone {
-		t.Errorf("got %+v and error %v, want the account as it is", got, err)
-	}
 }
 
 // again reads u again.
