@@ -29,9 +29,8 @@ func TestBrand(t *testing.T) {
 		_, path, _ := strings.Cut(page.Body, source)
 		path, _, _ = strings.Cut(path, `"`)
 		picture := st.Get(t, path)
-		picture.Has(t, "Content-Security-Policy", "default-src 'none'; sandbox")
-		picture.Has(t, "X-Content-Type-Options", "nosniff")
-		picture.Has(t, "Content-Type", "image/svg+xml")
+		picture.Has(t, "Content-Security-Policy", "default-src 'none'; sandbox",
+			"X-Content-Type-Options", "nosniff", "Content-Type", "image/svg+xml")
 		if picture.Status != 200 || picture.Body != svg {
 			t.Errorf("%s%s: got %d %s, want the logo", source, path, picture.Status, picture.Body)
 		}

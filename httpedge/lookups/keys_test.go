@@ -53,8 +53,7 @@ func TestKeys(t *testing.T) {
 			t.Helper()
 			for _, a := range askAll(t, st, headers...) {
 				a.Fails(t, 401, code, "")
-				a.Has(t, "WWW-Authenticate", `ApiKey realm="gatehouse"`)
-				a.Has(t, "Cache-Control", "no-store")
+				a.Has(t, "WWW-Authenticate", `ApiKey realm="gatehouse"`, "Cache-Control", "no-store")
 				if a.Object(t)["query"] != "" {
 					t.Errorf("got %s, want no query", a.Body)
 				}

@@ -56,9 +56,8 @@ func TestStreamIsInOrder(t *testing.T) {
 				t.Errorf("%s: got %v as line %d, want %q with %q", name, r, i, w.query, w.reason)
 			}
 		}
-		a.Has(t, "Content-Type", "application/x-ndjson")
-		a.Has(t, "Cache-Control", "no-store")
-		a.Has(t, "Access-Control-Allow-Origin", "*")
+		a.Has(t, "Content-Type", "application/x-ndjson", "Cache-Control", "no-store",
+			"Access-Control-Allow-Origin", "*")
 	}
 }
 

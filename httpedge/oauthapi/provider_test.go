@@ -186,10 +186,8 @@ func TestDiscovery(t *testing.T) {
 	} {
 		st := stacktest.NewIdentity(t)
 		a := st.Get(t, path, "Origin", "https://anywhere.example")
-		a.Has(t, "Content-Type", "application/json")
-		a.Has(t, "Access-Control-Allow-Origin", "*")
-		a.Has(t, "Access-Control-Allow-Credentials", "")
-		a.Has(t, "Cache-Control", "public, max-age=3600")
+		a.Has(t, "Content-Type", "application/json", "Access-Control-Allow-Origin", "*",
+			"Access-Control-Allow-Credentials", "", "Cache-Control", "public, max-age=3600")
 		got, want := a.Object(t), discovered(st.URL)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, want %v", path, got, want)
@@ -256,9 +254,8 @@ func discovered(issuer string) map[string]any {
 func TestKeySet(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	a := st.Get(t, "/oauth/jwks", "Origin", "https://anywhere.example")
-	a.Has(t, "Content-Type", "application/json")
-	a.Has(t, "Access-Control-Allow-Origin", "*")
-	a.Has(t, "Cache-Control", "public, max-age=3600")
+	a.Has(t, "Content-Type", "application/json", "Access-Control-Allow-Origin", "*",
+		"Cache-Control", "public, max-age=3600")
 	var set struct {
 		Keys []map[string]string `json:"keys"`
 	}
@@ -337,11 +334,9 @@ func TestUserInfo(t *testing.T) {
 		if a.Status != row.status || a.Status == 200 && a.Body != sub+email {
 			t.Errorf("%s: got %d %s, want %d", row.name, a.Status, a.Body, row.status)
 		}
-		a.Has(t, "WWW-Authenticate", row.challenge)
-		a.Has(t, "Content-Type", "application/json")
-		a.Has(t, "Cache-Control", "no-store")
-		a.Has(t, "Access-Control-Allow-Origin", "*")
-		a.Has(t, "Access-Control-Allow-Credentials", "")
+		a.Has(t, "WWW-Authenticate", row.challenge, "Content-Type", "application/json",
+			"Cache-Control", "no-store", "Access-Control-Allow-Origin", "*",
+			"Access-Control-Allow-Credentials", "")
 	}
 	if a := st.Get(t, "/oauth/userinfo?access_token="+good); a.Status != 401 {
 		t.Errorf("got %d for a token in the URL, want 401", a.Status)
@@ -368,8 +363,7 @@ func TestUserInfoHasOwnLimit(t *testing.T) {
 	if a.Status != 429 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("got %d %s, want 429", a.Status, a.Body)
 	}
-	a.Has(t, "X-RateLimit-Limit", "100")
-	a.Has(t, "WWW-Authenticate", "")
+	a.Has(t, "X-RateLimit-Limit", "100", "WWW-Authenticate", "")
 	b := st.Get(t, "/api/user", "Authorization", bearer)
 	b.Has(t, "X-RateLimit-Remaining", "99")
 }

@@ -18,9 +18,7 @@ func TestTokenResponse(t *testing.T) {
 		o["token_type"] != "Bearer" || o["expires_in"] != 3600.0 || len(o) != 3 {
 		t.Errorf("got %d %s, want an access token of an hour and nothing else", a.Status, a.Body)
 	}
-	a.Has(t, "Content-Type", "application/json")
-	a.Has(t, "Cache-Control", "no-store")
-	a.Has(t, "Pragma", "no-cache")
+	a.Has(t, "Content-Type", "application/json", "Cache-Control", "no-store", "Pragma", "no-cache")
 }
 
 func TestTokenEndpointRequiresFormPosts(t *testing.T) {
@@ -123,8 +121,7 @@ func TestInvalidTokenRequests(t *testing.T) {
 		}
 		a := st.Send(t, "POST", st.URL+"/oauth/token", test.body, headers...)
 		a.FailsAs(t, test.status, test.code)
-		a.Has(t, "Cache-Control", "no-store")
-		a.Has(t, "Pragma", "no-cache")
+		a.Has(t, "Cache-Control", "no-store", "Pragma", "no-cache")
 		if got := strings.HasPrefix(a.Header.Get("WWW-Authenticate"),
 			"Basic "); got != test.challenge {
 			t.Errorf("%s: got a challenge %v, want %v", name, got, test.challenge)

@@ -42,9 +42,8 @@ func TestLogoOfApp(t *testing.T) {
 			t.Errorf("got the picture %q on the page, and %d at %s", source, picture.Status, path)
 		}
 		if onPage {
-			picture.Has(t, "Content-Security-Policy", "default-src 'none'; sandbox")
-			picture.Has(t, "X-Content-Type-Options", "nosniff")
-			picture.Has(t, "Content-Type", "image/svg+xml")
+			picture.Has(t, "Content-Security-Policy", "default-src 'none'; sandbox",
+				"X-Content-Type-Options", "nosniff", "Content-Type", "image/svg+xml")
 		}
 		return onPage
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -129,15 +130,15 @@ func (p Page) Shows(t *testing.T, status int, path string) {
 }
 
 // returns checks that the browser is sent to the client and gives back the parameters that were
-// added.
-func (p Page) returns(t *testing.T, st *IdentityStack) url.Values {
+// added. uri is RedirectURI if it is left out.
+func (p Page) returns(t *testing.T, st *IdentityStack, uri ...string) url.Values {
 	t.Helper()
-	rest, ok := strings.CutPrefix(p.Location, RedirectURI+"&")
-	if !ok {
+	rest, ok := strings.CutPrefix(p.Location, slices.Concat(uri, []string{RedirectURI})[0])
+	if !ok || rest == "" || rest[0] != '?' && rest[0] != '&' {
 		t.Fatalf("got %d at %s to %q: %s, want a redirect to the client", p.Status, p.Path,
 			p.Location, p.Body)
 	}
-	got, err := url.ParseQuery(rest)
+	got, err := url.ParseQuery(rest[1:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,9 +150,9 @@ func (p Page) returns(t *testing.T, st *IdentityStack) url.Values {
 }
 
 // Code checks that the client got a code and returns it.
-func (p Page) Code(t *testing.T, st *IdentityStack) string {
+func (p Page) Code(t *testing.T, st *IdentityStack, uri ...string) string {
 	t.Helper()
-	q := p.returns(t, st)
+	q := p.returns(t, st, uri...)
 	if q.Get("code") == "" || len(q) != 3 {
 		t.Fatalf("got %v, want code, state and iss", q)
 	}
@@ -159,9 +160,9 @@ func (p Page) Code(t *testing.T, st *IdentityStack) string {
 }
 
 // FailsWith checks that the client got an error.
-func (p Page) FailsWith(t *testing.T, st *IdentityStack, code string) {
+func (p Page) FailsWith(t *testing.T, st *IdentityStack, code string, uri ...string) {
 	t.Helper()
-	q := p.returns(t, st)
+	q := p.returns(t, st, uri...)
 	if q.Get("error") != code || q.Get("error_description") == "" || q.Has("code") {
 		t.Errorf("got %v, want the error %s", q, code)
 	}

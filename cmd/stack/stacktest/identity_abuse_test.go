@@ -45,7 +45,7 @@ func TestConsentFormWorksOnce(t *testing.T) {
 	u := here.person()
 	for range 4 {
 		b, c := here.browser(), here.client()
-		action, form := b.signIn(b.authorize(c), u).form()
+		action, form := b.signIn(b.authorize(c), u).Form(t)
 		form.Set("decision", "allow")
 		var codes sync.Map
 		var clicks sync.WaitGroup
@@ -79,7 +79,7 @@ func TestSignInCountsOnce(t *testing.T) {
 	c, u, b := here.client(), here.person(), here.browser()
 	b.consented(c, u)
 	login := b.authorize(c, "prompt", "login")
-	action, form := login.form()
+	action, form := login.Form(t)
 	form.Set("email", u.Email)
 	form.Set("password", stacktest.Password)
 	status, next := b.once("POST", action, form)
@@ -126,7 +126,7 @@ func TestStolenSessionIsNotFresh(t *testing.T) {
 	if got := thief.authorize(c, "skip_account_chooser", "true").code(); got == "" {
 		t.Fatal("got no code with the stolen cookie, want one")
 	}
-	asked := authorizationQuery(c, "prompt", "login")
+	asked := c.Request("prompt", "login").Encode()
 	proved, err := url.ParseQuery(own.query)
 	if err != nil || proved.Get("proof") == "" {
 		t.Fatalf("got %q, error %v, want proof of the sign-in", own.query, err)
@@ -189,7 +189,7 @@ func TestChangesDelayNoOtherUser(t *testing.T) {
 	var ended sync.WaitGroup
 	for range 3 {
 		b := r.browser()
-		action, form := b.signIn(b.authorize(r.client()), busy).form()
+		action, form := b.signIn(b.authorize(r.client()), busy).Form(t)
 		form.Set("decision", "allow")
 		ended.Go(func() {
 			if _, to := b.once("POST", action, form); !strings.Contains(to, "code=") {

@@ -48,7 +48,7 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 			fresh := b.signIn(b.authorize(c, "prompt", "login"), one)
 			fresh.code()
 			// A code needs a new sign-in.
-			b.open("GET", fresh.path+"?"+fresh.query, nil).shows(200, "/login")
+			b.open("GET", fresh.Path, nil).shows(200, "/login")
 			consent := b.signIn(b.authorize(c, "prompt", "login consent"), one)
 			b.send(consent, "decision", "allow").code()
 			b.open("GET", "/oauth/authorize?"+consent.query, nil).shows(200, "/login")
@@ -57,9 +57,9 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 			b.signIn(b.authorize(c, "prompt", "login consent"), one).shows(200, "/consent")
 			b.send(b.signIn(b.authorize(c, "prompt", "login"), two), "decision", "allow").code()
 			both := b.authorize(c)
-			if both.shows(200, "/accounts"); !strings.Contains(both.body, one.Email) ||
-				!strings.Contains(both.body, two.Email) {
-				r.t.Errorf("got %s, want both accounts", both.body)
+			if both.shows(200, "/accounts"); !strings.Contains(both.Body, one.Email) ||
+				!strings.Contains(both.Body, two.Email) {
+				r.t.Errorf("got %s, want both accounts", both.Body)
 			}
 			code := b.send(both, "account", strconv.FormatInt(one.ID, 10)).code()
 			if o := r.profile(r.token(redemption(c, code)...).tokens(r.t).access).object(r.t,
@@ -82,15 +82,15 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 				"http://localhost:4000/cb", "com.example.app:/cb"} {
 				p := r.client(public, redirecting(uri))
 				b.send(b.send(b.authorize(p), "account", strconv.FormatInt(u.ID, 10)), "decision",
-					"allow").code()
+					"allow").code(uri)
 				b.authorize(p, "skip_account_chooser", "true").shows(200, "/accounts")
 				b.send(b.authorize(p), "account", strconv.FormatInt(u.ID, 10)).shows(200, "/consent")
-				b.authorize(p, "prompt", "none").refusal("consent_required")
+				b.authorize(p, "prompt", "none").refusal("consent_required", uri)
 			}
 			web := r.client(public, redirecting("https://spa.example/cb"))
 			b.send(b.send(b.authorize(web), "account", strconv.FormatInt(u.ID, 10)), "decision",
-				"allow").code()
-			b.authorize(web, "skip_account_chooser", "true").code()
+				"allow").code(web.RedirectURIs[0])
+			b.authorize(web, "skip_account_chooser", "true").code(web.RedirectURIs[0])
 		}},
 		{"`detail-user` without approval", func(r *row) {
 			c, b := r.client(func(c *oauth.Client) { c.DetailApproved = false }), r.browser()
@@ -117,8 +117,8 @@ func disabled(r *row) {
 	o.Do(200, "POST", user+"/disable", "")
 	r.profile(tokens.access).invalid(r.t)
 	r.profile(tokens.access, "/api/user/details").invalid(r.t)
-	r.token(redemption(c, code)...).fails(r.t, 400, "invalid_grant")
-	r.token(renewal(c, tokens.refresh)...).fails(r.t, 400, "invalid_grant")
+	r.token(redemption(c, code)...).FailsAs(r.t, 400, "invalid_grant")
+	r.token(renewal(c, tokens.refresh)...).FailsAs(r.t, 400, "invalid_grant")
 	b.authorize(c).shows(200, "/login")
 	b.signIn(b.authorize(c), u).shows(403, "/login")
 	o.Do(200, "POST", user+"/enable", "")
@@ -130,8 +130,8 @@ func disabled(r *row) {
 	o.Do(200, "POST", "/clients/"+c.ID+"/disable", "")
 	r.profile(tokens.access).invalid(r.t)
 	r.profile(machine).invalid(r.t)
-	r.token(own...).fails(r.t, 401, "invalid_client")
-	r.token(renewal(c, tokens.refresh)...).fails(r.t, 401, "invalid_client")
+	r.token(own...).FailsAs(r.t, 401, "invalid_client")
+	r.token(renewal(c, tokens.refresh)...).FailsAs(r.t, 401, "invalid_client")
 	b.authorize(c).showsError()
 	o.Do(200, "POST", "/clients/"+c.ID+"/enable", "")
 	r.profile(tokens.access).object(r.t, 200)
@@ -174,8 +174,8 @@ func TestDecisionsAboutUsers(t *testing.T) {
 			o.Do(204, "POST", "/users/"+strconv.FormatInt(u.ID, 10)+"/reset-password",
 				`{"password":"another horse battery"}`)
 			r.profile(tokens.access).invalid(r.t)
-			r.token(renewal(c, tokens.refresh)...).fails(r.t, 400, "invalid_grant")
-			r.token(redemption(c, code)...).fails(r.t, 400, "invalid_grant")
+			r.token(renewal(c, tokens.refresh)...).FailsAs(r.t, 400, "invalid_grant")
+			r.token(redemption(c, code)...).FailsAs(r.t, 400, "invalid_grant")
 			login := b.authorize(c, "skip_account_chooser", "true")
 			b.signIn(login, u).shows(422, "/login")
 			b.send(login, "email", u.Email, "password", "another horse battery").code()

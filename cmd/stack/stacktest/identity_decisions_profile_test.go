@@ -33,7 +33,7 @@ func TestDecisionsOfOtherEndpoints(t *testing.T) {
 				other.access + "x", other.refresh, "\"", "gtat_é"} {
 				a := r.profile(token)
 				a.invalid(r.t)
-				bodies = append(bodies, a.body)
+				bodies = append(bodies, a.Body)
 			}
 			for _, body := range bodies {
 				if body != bodies[0] {
@@ -51,7 +51,7 @@ func TestDecisionsOfOtherEndpoints(t *testing.T) {
 				for worker := range 16 {
 					all.Go(func() {
 						for i := worker; i < len(statuses); i += 16 {
-							statuses[i] = r.profile(tokens.access, path).status
+							statuses[i] = r.profile(tokens.access, path).Status
 						}
 					})
 				}
@@ -83,18 +83,18 @@ func TestDecisionsOfOtherEndpoints(t *testing.T) {
 			c := r.client()
 			a := r.token(ownToken(c, "client_secret", "wrong")...)
 			for range 30 {
-				if a.status == 401 {
+				if a.Status == 401 {
 					a = r.token(ownToken(c, "client_secret", "wrong")...)
 				}
 			}
-			a.fails(r.t, 429, "temporarily_unavailable")
+			a.FailsAs(r.t, 429, "temporarily_unavailable")
 			if wait := a.retryAfter(r.t); wait < 1 || wait > 10 {
 				r.t.Errorf("got Retry-After %d, want at most 10 seconds", wait)
 			}
 			r.token(ownToken(c)...).object(r.t, 200)
 			r.caller = "203.0.113.77"
 			r.token(ownToken(c)...).object(r.t, 200)
-			r.token(ownToken(c, "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c, "client_secret", "wrong")...).FailsAs(r.t, 401, "invalid_client")
 		}},
 	})
 }
@@ -104,7 +104,7 @@ func profileCheckOrder(r *row) {
 	tokens := r.issue(c, r.user(), oauth.DetailUser)
 	bare := r.send("GET", r.URL+"/api/user", "")
 	bare.invalid(r.t)
-	bare.has(r.t, "WWW-Authenticate", `Bearer realm="gatehouse"`)
+	bare.Has(r.t, "WWW-Authenticate", `Bearer realm="gatehouse"`)
 	for _, elsewhere := range []reply{
 		r.send("GET", r.URL+"/api/user?access_token="+tokens.access, ""),
 		r.send("GET", r.URL+"/api/user/details", "access_token="+tokens.access, "Content-Type", formType),
@@ -115,7 +115,7 @@ func profileCheckOrder(r *row) {
 	}
 	challenged := func(a reply, want string) {
 		r.t.Helper()
-		if got := a.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer ") ||
+		if got := a.Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer ") ||
 			!strings.Contains(got, want) {
 			r.t.Errorf("got challenge %q, want %s", got, want)
 		}
@@ -165,9 +165,9 @@ func rateLimit(r *row) {
 			o := a.members(r.t, 429, "error", "message", "retry_after")
 			wait := int(o["retry_after"].(float64))
 			if o["error"] != "rate_limit_exceeded" || wait < 1 || wait > 11 {
-				r.t.Errorf("got %s, want at most 11 seconds", a.body)
+				r.t.Errorf("got %s, want at most 11 seconds", a.Body)
 			}
-			a.has(r.t, "Retry-After", strconv.Itoa(wait), "X-RateLimit-Limit", strconv.Itoa(limit),
+			a.Has(r.t, "Retry-After", strconv.Itoa(wait), "X-RateLimit-Limit", strconv.Itoa(limit),
 				"X-RateLimit-Remaining", "0",
 				"X-RateLimit-Reset", strconv.FormatInt(start.Add(10*time.Second+time.Second-1).Truncate(time.Second).Unix(), 10))
 		}
@@ -175,7 +175,7 @@ func rateLimit(r *row) {
 			"/api/user/details": "/api/user"}[path]
 		r.profile(tokens.access, other).object(r.t, 200) // separate counters
 		second := r.issue(c, u, oauth.UserScopes)
-		r.profile(second.access, path).has(r.t, "X-RateLimit-Remaining",
+		r.profile(second.access, path).Has(r.t, "X-RateLimit-Remaining",
 			strconv.Itoa(limit-1))
 
 		tokens = r.issue(c, u, oauth.UserScopes)
@@ -183,18 +183,18 @@ func rateLimit(r *row) {
 		before := time.Now()
 		a := r.profile(tokens.access, path)
 		a.object(r.t, 200)
-		a.has(r.t, "X-RateLimit-Remaining", strconv.Itoa(limit-1))
-		reset, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
+		a.Has(r.t, "X-RateLimit-Remaining", strconv.Itoa(limit-1))
+		reset, err := strconv.ParseInt(a.Header.Get("X-RateLimit-Reset"), 10, 64)
 		if in := time.Unix(reset, 0).Sub(before); err != nil || in < time.Minute || in > 63*time.Second {
 			r.t.Errorf("got a reset in %v, want the end of a window that began with this request", in)
 		}
 	}
 	scopeless := r.token(ownToken(c)...).object(r.t, 200)["access_token"].(string)
 	for i := range 2 { // a 403 is counted
-		r.profile(scopeless).has(r.t, "X-RateLimit-Remaining", strconv.Itoa(99-i))
+		r.profile(scopeless).Has(r.t, "X-RateLimit-Remaining", strconv.Itoa(99-i))
 	}
 	for _, name := range rateHeaders {
-		r.profile("x").has(r.t, name, "")
+		r.profile("x").Has(r.t, name, "")
 	}
 }
 
@@ -256,30 +256,30 @@ func wrongPasswords(r *row) {
 	attacker := r.browser()
 	p := try(attacker, u.Email, "wrong")
 	for range 8 {
-		if p.status == 422 {
+		if p.Status == 422 {
 			p = try(attacker, u.Email, "wrong")
 		}
 	}
-	if p.status != 429 {
-		r.t.Fatalf("got %d after 9 wrong passwords, want 429", p.status)
+	if p.Status != 429 {
+		r.t.Fatalf("got %d after 9 wrong passwords, want 429", p.Status)
 	}
-	if wait := p.retryAfter(r.t); wait < 1 || wait > 10 {
+	if wait := (reply{Response: p.Response}).retryAfter(r.t); wait < 1 || wait > 10 {
 		r.t.Errorf("got Retry-After %d, want at most 10 seconds", wait)
 	}
-	if p := try(known, u.Email, stacktest.Password); p.status != 200 || p.path != "/me" {
-		r.t.Errorf("got %d at %s, want a known browser signed in at once", p.status, p.path)
+	if p := try(known, u.Email, stacktest.Password); p.Status != 200 || p.path != "/me" {
+		r.t.Errorf("got %d at %s, want a known browser signed in at once", p.Status, p.path)
 	}
 	many := &row{r.IdentityStack, r.t, "203.0.113.99"}
 	b := many.browser()
 	for i := range 40 {
-		if p = try(b, "nobody"+strconv.Itoa(i)+"@example.com", "wrong"); p.status == 429 {
+		if p = try(b, "nobody"+strconv.Itoa(i)+"@example.com", "wrong"); p.Status == 429 {
 			break
 		}
 	}
-	if p.status != 429 {
-		r.t.Errorf("got %d after 40 wrong passwords of one address, want 429", p.status)
+	if p.Status != 429 {
+		r.t.Errorf("got %d after 40 wrong passwords of one address, want 429", p.Status)
 	}
-	p.retryAfter(r.t)
+	reply{Response: p.Response}.retryAfter(r.t)
 }
 
 // TestDecisionsOnOverload closes the store, so that writes fail as in an overload.
@@ -292,15 +292,15 @@ func TestDecisionsOnOverload(t *testing.T) {
 		r.CloseStores(r.t)
 		for _, form := range [][]string{redemption(c, code), renewal(c, tokens.refresh)} {
 			a := r.token(form...)
-			a.fails(r.t, 503, "temporarily_unavailable")
+			a.FailsAs(r.t, 503, "temporarily_unavailable")
 			a.retryAfter(r.t)
 		}
 		p := b.authorize(c, "skip_account_chooser", "true")
 		// A session is read again a second after it was loaded on a database that others may share.
 		// Without it, the person gets an error page.
-		if q, err := url.Parse(p.to); err != nil || p.status != 503 &&
+		if q, err := url.Parse(p.Location); err != nil || p.Status != 503 &&
 			q.Query().Get("error") != "temporarily_unavailable" && q.Query().Get("error") != "server_error" {
-			r.t.Errorf("got %d to %q, want an error for the client or the user", p.status, p.to)
+			r.t.Errorf("got %d to %q, want an error for the client or the user", p.Status, p.Location)
 		}
 	}}})
 }

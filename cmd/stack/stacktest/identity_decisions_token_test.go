@@ -26,7 +26,7 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 					func(c stacktest.Client) []string { return renewal(c, "x") }},
 			} {
 				c := r.client(func(c *oauth.Client) { c.Grants = test.grants })
-				r.token(test.form(c)...).fails(r.t, 400, "unauthorized_client")
+				r.token(test.form(c)...).FailsAs(r.t, 400, "unauthorized_client")
 			}
 		}},
 		{"token error body", func(r *row) {
@@ -40,48 +40,48 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 				redemption(c, r.code(c, r.user(), time.Now(), nil), "code_verifier",
 					strings.Repeat("marked-4711", 4))} {
 				a := r.token(form...)
-				a.fails(r.t, a.status, a.object(r.t, a.status)["error"].(string))
-				if a.status < 400 || strings.Contains(a.body, "marked-4711") ||
-					strings.Contains(a.body, c.Secret) {
-					r.t.Errorf("got %d %s, want an error without request values", a.status, a.body)
+				a.FailsAs(r.t, a.Status, a.object(r.t, a.Status)["error"].(string))
+				if a.Status < 400 || strings.Contains(a.Body, "marked-4711") ||
+					strings.Contains(a.Body, c.Secret) {
+					r.t.Errorf("got %d %s, want an error without request values", a.Status, a.Body)
 				}
 			}
 		}},
 		{"client authentication", func(r *row) {
 			c, p := r.client(), r.client(public)
 			r.token(ownToken(c)...).object(r.t, 200)
-			r.token(ownToken(c, "client_id", strings.ToUpper(c.ID))...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c, "client_id", strings.ToUpper(c.ID))...).FailsAs(r.t, 401, "invalid_client")
 			r.post("/oauth/token", []string{"grant_type", "client_credentials"}, "Authorization",
 				stacktest.Basic(c.ID, c.Secret)).object(r.t, 200)
-			r.token(ownToken(p)...).fails(r.t, 400, "unauthorized_client")
+			r.token(ownToken(p)...).FailsAs(r.t, 400, "unauthorized_client")
 			u := r.user()
 			tokens := r.token(redemption(p, r.code(p, u, time.Now(), nil))...).tokens(r.t)
 			r.token(renewal(p, tokens.refresh)...).tokens(r.t)
 			plain := r.code(p, u, time.Now(), func(code *oauth.AuthorizationCode) {
 				code.CodeChallenge = ""
 			})
-			r.token(redemption(p, plain, "code_verifier", "")...).fails(r.t, 400, "invalid_grant")
+			r.token(redemption(p, plain, "code_verifier", "")...).FailsAs(r.t, 400, "invalid_grant")
 		}},
 		{"public client that sends a secret", func(r *row) {
 			p, c := r.client(public), r.client()
 			code := r.code(p, r.user(), time.Now(), nil)
-			r.token(redemption(p, code, "client_secret", "anything")...).fails(r.t, 401, "invalid_client")
+			r.token(redemption(p, code, "client_secret", "anything")...).FailsAs(r.t, 401, "invalid_client")
 			r.token(redemption(p, code)...).tokens(r.t)
 			r.post("/oauth/token", []string{"grant_type", "client_credentials", "client_id", c.ID},
 				"Authorization", stacktest.Basic(c.ID, c.Secret)).object(r.t, 200)
 			r.post("/oauth/token", []string{"grant_type", "client_credentials", "client_id", p.ID},
-				"Authorization", stacktest.Basic(c.ID, c.Secret)).fails(r.t, 400, "invalid_request")
+				"Authorization", stacktest.Basic(c.ID, c.Secret)).FailsAs(r.t, 400, "invalid_request")
 		}},
 		{"token request without a needed parameter", func(r *row) {
 			c := r.client()
 			code := r.code(c, r.user(), time.Now(), nil)
-			r.token(redemption(c, code, "redirect_uri", "")...).fails(r.t, 400, "invalid_request")
-			r.token(redemption(c, "")...).fails(r.t, 400, "invalid_request")
-			r.token(renewal(c, "")...).fails(r.t, 400, "invalid_request")
-			r.token(ownToken(c, "grant_type", "")...).fails(r.t, 400, "invalid_request")
-			r.token("grant_type", "client_credentials").fails(r.t, 400, "invalid_request")
-			r.token("grant_type", "client_credentials", "client_id", c.ID).fails(r.t, 401, "invalid_client")
-			r.token(redemption(c, code, "redirect_uri", stacktest.RedirectURI+"&a=b")...).fails(r.t, 400,
+			r.token(redemption(c, code, "redirect_uri", "")...).FailsAs(r.t, 400, "invalid_request")
+			r.token(redemption(c, "")...).FailsAs(r.t, 400, "invalid_request")
+			r.token(renewal(c, "")...).FailsAs(r.t, 400, "invalid_request")
+			r.token(ownToken(c, "grant_type", "")...).FailsAs(r.t, 400, "invalid_request")
+			r.token("grant_type", "client_credentials").FailsAs(r.t, 400, "invalid_request")
+			r.token("grant_type", "client_credentials", "client_id", c.ID).FailsAs(r.t, 401, "invalid_client")
+			r.token(redemption(c, code, "redirect_uri", stacktest.RedirectURI+"&a=b")...).FailsAs(r.t, 400,
 				"invalid_grant")
 			tokens := r.token(redemption(c, code, "refresh_token", "ignored", "scope",
 				"root")...).tokens(r.t)
@@ -96,24 +96,24 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 			})
 			code := r.code(c, r.user(), time.Now(), nil)
 			if a := r.send("PUT", r.URL+"/oauth/token", "", "Content-Type",
-				"application/json"); a.status != 405 {
-				r.t.Errorf("got %d, want the method to be checked before the content type", a.status)
+				"application/json"); a.Status != 405 {
+				r.t.Errorf("got %d, want the method to be checked before the content type", a.Status)
 			}
 			r.send("POST", r.URL+"/oauth/token", "a=1&a=2&grant_type=x&grant_type=y", "Content-Type",
-				"text/plain").fails(r.t, 400, "invalid_request")
+				"text/plain").FailsAs(r.t, 400, "invalid_request")
 			r.send("POST", r.URL+"/oauth/token", "grant_type=password&scope=a&scope=b", "Content-Type",
-				formType).fails(r.t, 400, "invalid_request")
-			r.token("grant_type", "password", "client_id", c.ID, "client_secret", "wrong").fails(r.t, 400,
+				formType).FailsAs(r.t, 400, "invalid_request")
+			r.token("grant_type", "password", "client_id", c.ID, "client_secret", "wrong").FailsAs(r.t, 400,
 				"unsupported_grant_type")
-			r.token(redemption(other, "", "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
-			r.token(redemption(other, "")...).fails(r.t, 400, "unauthorized_client")
+			r.token(redemption(other, "", "client_secret", "wrong")...).FailsAs(r.t, 401, "invalid_client")
+			r.token(redemption(other, "")...).FailsAs(r.t, 400, "unauthorized_client")
 			for range 3 {
-				r.token(redemption(c, code, "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
+				r.token(redemption(c, code, "client_secret", "wrong")...).FailsAs(r.t, 401, "invalid_client")
 			}
 			first := r.token(redemption(c, code)...).tokens(r.t)
-			r.token(redemption(c, code, "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
+			r.token(redemption(c, code, "client_secret", "wrong")...).FailsAs(r.t, 401, "invalid_client")
 			next := r.token(renewal(c, first.refresh)...).tokens(r.t)
-			r.token(renewal(c, first.refresh, "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
+			r.token(renewal(c, first.refresh, "client_secret", "wrong")...).FailsAs(r.t, 401, "invalid_client")
 			r.profile(next.access).object(r.t, 200)
 		}},
 		{"client secrets", func(r *row) {
@@ -137,9 +137,9 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 				r.t.Fatalf("got %v and %v, want the SHA-256 of two secrets", kept, err)
 			}
 			o.Do(200, "DELETE", "/clients/"+id+"/secrets/"+kept.Secrets[0].ID, "")
-			with(first).fails(r.t, 401, "invalid_client")
+			with(first).FailsAs(r.t, 401, "invalid_client")
 			with(second).object(r.t, 200)
-			with(second[:len(second)-1]).fails(r.t, 401, "invalid_client")
+			with(second[:len(second)-1]).FailsAs(r.t, 401, "invalid_client")
 		}},
 		{"token format", func(r *row) {
 			c, u := r.client(), r.user()
@@ -171,7 +171,7 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 				r.t.Errorf("got a lifetime of %v, want 3600 seconds", o["expires_in"])
 			}
 			r.token(redemption(c, r.code(c, u, now.Add(-50*time.Second), nil))...).tokens(r.t)
-			r.token(redemption(c, r.code(c, u, now.Add(-time.Minute), nil))...).fails(r.t, 400,
+			r.token(redemption(c, r.code(c, u, now.Add(-time.Minute), nil))...).FailsAs(r.t, 400,
 				"invalid_grant")
 			old := func(age time.Duration) *oauth.TokenResponse {
 				return r.issueAt(now.Add(-age), redemption(c, r.code(c, u, now.Add(-age), nil)))
@@ -189,15 +189,15 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 			}
 			const day = 24 * time.Hour
 			r.token(renewal(c, old(30*day-time.Minute).RefreshToken)...).tokens(r.t)
-			r.token(renewal(c, old(30*day+time.Minute).RefreshToken)...).fails(r.t, 400, "invalid_grant")
+			r.token(renewal(c, old(30*day+time.Minute).RefreshToken)...).FailsAs(r.t, 400, "invalid_grant")
 			for _, total := range []time.Duration{180*day - time.Minute, 180*day + time.Minute} {
 				token := old(total).RefreshToken
 				for age := total - 29*day; age > 0; age -= 29 * day {
 					token = r.issueAt(now.Add(-age), renewal(c, token)).RefreshToken
 				}
 				a := r.token(renewal(c, token)...)
-				if want := map[bool]int{true: 200, false: 400}[total < 180*day]; a.status != want {
-					r.t.Errorf("got %d %s for a family of %v, want %d", a.status, a.body, total, want)
+				if want := map[bool]int{true: 200, false: 400}[total < 180*day]; a.Status != want {
+					r.t.Errorf("got %d %s for a family of %v, want %d", a.Status, a.Body, total, want)
 				}
 			}
 		}},
@@ -226,7 +226,7 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 			r.profile(r.token(renewal(c, next.refresh)...).tokens(r.t).access,
 				"/api/user/details").object(r.t, 200)
 			small := r.issue(c, u, oauth.ViewUser)
-			r.token(renewal(c, small.refresh, "scope", "view-user detail-user")...).fails(r.t, 400,
+			r.token(renewal(c, small.refresh, "scope", "view-user detail-user")...).FailsAs(r.t, 400,
 				"invalid_scope")
 			r.token(renewal(c, small.refresh, "scope", "view-user")...).tokens(r.t)
 		}},
@@ -260,23 +260,23 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 			}
 			for _, good := range []string{strings.Repeat("a", 43), strings.Repeat("Z9", 64),
 				strings.Repeat("-._~", 11)} {
-				with(challengeOf(good), good).tokens(r.t)
+				with(stacktest.ChallengeOf(good), good).tokens(r.t)
 			}
 			for _, bad := range []string{strings.Repeat("a", 42), strings.Repeat("a", 129),
 				strings.Repeat("a", 43) + "+", strings.Repeat("a", 43) + "é"} {
-				with(challengeOf(bad), bad).fails(r.t, 400, "invalid_grant")
+				with(stacktest.ChallengeOf(bad), bad).FailsAs(r.t, 400, "invalid_grant")
 			}
-			with(challenge, strings.Repeat("a", 43)).fails(r.t, 400, "invalid_grant")
-			with(challenge, challenge).fails(r.t, 400, "invalid_grant")
-			with("", verifier).fails(r.t, 400, "invalid_grant")
-			with(challenge, "").fails(r.t, 400, "invalid_grant")
+			with(stacktest.Challenge(), strings.Repeat("a", 43)).FailsAs(r.t, 400, "invalid_grant")
+			with(stacktest.Challenge(), stacktest.Challenge()).FailsAs(r.t, 400, "invalid_grant")
+			with("", stacktest.Verifier).FailsAs(r.t, 400, "invalid_grant")
+			with(stacktest.Challenge(), "").FailsAs(r.t, 400, "invalid_grant")
 			with("", "").tokens(r.t)
 		}},
 		{"client_credentials scopes", func(r *row) {
 			c, o := r.client(), r.client(operator)
 			for _, scope := range []string{"view-user", "detail-user", "view-user detail-user",
 				"server-operations", "root", " "} {
-				r.token(ownToken(c, "scope", scope)...).fails(r.t, 400, "invalid_scope")
+				r.token(ownToken(c, "scope", scope)...).FailsAs(r.t, 400, "invalid_scope")
 			}
 			access := r.token(ownToken(o, "scope", "server-operations")...).object(r.t,
 				200)["access_token"].(string)
@@ -284,8 +284,8 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 				200)
 			bare := r.token(ownToken(o)...).object(r.t, 200)["access_token"].(string)
 			if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization",
-				"Bearer "+bare); a.status != 403 {
-				r.t.Errorf("got %d %s for a token without scope, want 403", a.status, a.body)
+				"Bearer "+bare); a.Status != 403 {
+				r.t.Errorf("got %d %s for a token without scope, want 403", a.Status, a.Body)
 			}
 		}},
 	})
@@ -295,23 +295,23 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 func codeReplay(r *row) {
 	c, other, u := r.client(), r.client(), r.user()
 	code := r.code(c, u, time.Now(), nil)
-	r.token(redemption(other, code)...).fails(r.t, 400, "invalid_grant")
-	r.token(redemption(c, code, "redirect_uri", "https://app.example/")...).fails(r.t, 400,
+	r.token(redemption(other, code)...).FailsAs(r.t, 400, "invalid_grant")
+	r.token(redemption(c, code, "redirect_uri", "https://app.example/")...).FailsAs(r.t, 400,
 		"invalid_grant")
-	r.token(redemption(c, code, "code_verifier", strings.Repeat("x", 43))...).fails(r.t, 400,
+	r.token(redemption(c, code, "code_verifier", strings.Repeat("x", 43))...).FailsAs(r.t, 400,
 		"invalid_grant")
 	tokens := r.token(redemption(c, code)...).tokens(r.t)
-	r.token(redemption(other, code)...).fails(r.t, 400, "invalid_grant")
+	r.token(redemption(other, code)...).FailsAs(r.t, 400, "invalid_grant")
 	r.profile(tokens.access).object(r.t, 200)
 	next := r.token(renewal(c, tokens.refresh)...).tokens(r.t)
-	r.token(redemption(c, code)...).fails(r.t, 400, "invalid_grant")
+	r.token(redemption(c, code)...).FailsAs(r.t, 400, "invalid_grant")
 	r.profile(tokens.access).invalid(r.t)
 	r.profile(next.access).invalid(r.t)
-	r.token(renewal(c, next.refresh)...).fails(r.t, 400, "invalid_grant")
+	r.token(renewal(c, next.refresh)...).FailsAs(r.t, 400, "invalid_grant")
 	aged := r.code(c, u, time.Now().Add(-20*24*time.Hour), nil)
 	remembered := r.issueAt(time.Now().Add(-20*24*time.Hour), redemption(c, aged))
 	live := r.token(renewal(c, remembered.RefreshToken)...).tokens(r.t)
-	r.token(redemption(c, aged)...).fails(r.t, 400, "invalid_grant")
+	r.token(redemption(c, aged)...).FailsAs(r.t, 400, "invalid_grant")
 	r.profile(live.access).invalid(r.t)
 }
 
@@ -327,48 +327,48 @@ func concurrentReplay(r *row) {
 	all.Wait()
 	var granted []pair
 	for _, a := range replies {
-		if a.status == 200 {
+		if a.Status == 200 {
 			granted = append(granted, a.tokens(r.t))
 			continue
 		}
-		a.fails(r.t, 400, "invalid_grant")
+		a.FailsAs(r.t, 400, "invalid_grant")
 	}
 	if len(granted) != 1 {
 		r.t.Fatalf("got %d responses with 200, want 1", len(granted))
 	}
 	r.profile(granted[0].access).invalid(r.t)
-	r.token(renewal(c, granted[0].refresh)...).fails(r.t, 400, "invalid_grant")
+	r.token(renewal(c, granted[0].refresh)...).FailsAs(r.t, 400, "invalid_grant")
 }
 
 // refreshRotation replays refresh tokens (RFC 9700 section 4.14).
 func refreshRotation(r *row) {
 	c, other, u := r.client(), r.client(), r.user()
 	first := r.issue(c, u, oauth.ViewUser)
-	r.token(renewal(other, first.refresh)...).fails(r.t, 400, "invalid_grant")
+	r.token(renewal(other, first.refresh)...).FailsAs(r.t, 400, "invalid_grant")
 	second := r.token(renewal(c, first.refresh)...).tokens(r.t)
 	var sibling pair
 	for range 3 { // within the grace period
 		sibling = r.token(renewal(c, first.refresh)...).tokens(r.t)
 	}
 	often := r.token(renewal(c, first.refresh)...) // ends nothing
-	often.fails(r.t, 429, "temporarily_unavailable")
-	if wait := often.header.Get("Retry-After"); wait != "1" {
+	often.FailsAs(r.t, 429, "temporarily_unavailable")
+	if wait := often.Header.Get("Retry-After"); wait != "1" {
 		r.t.Errorf("got Retry-After %q, want 1", wait)
 	}
 	third := r.token(renewal(c, sibling.refresh)...).tokens(r.t)
 	// The siblings of second are now the previous generation.
 	r.token(renewal(c, second.refresh)...).tokens(r.t)
-	r.token(renewal(c, first.refresh)...).fails(r.t, 400, "invalid_grant")
+	r.token(renewal(c, first.refresh)...).FailsAs(r.t, 400, "invalid_grant")
 	for _, ended := range []pair{first, second, third, sibling} {
 		r.profile(ended.access).invalid(r.t)
-		r.token(renewal(c, ended.refresh)...).fails(r.t, 400, "invalid_grant")
+		r.token(renewal(c, ended.refresh)...).FailsAs(r.t, 400, "invalid_grant")
 	}
 	then := time.Now().Add(-time.Minute)
 	late := r.issueAt(then, redemption(c, r.code(c, u, then, nil)))
 	// The grace period is over.
 	current := r.issueAt(time.Now().Add(-11*time.Second), renewal(c, late.RefreshToken))
 	r.profile(current.AccessToken).object(r.t, 200)
-	r.token(renewal(c, late.RefreshToken)...).fails(r.t, 400, "invalid_grant")
+	r.token(renewal(c, late.RefreshToken)...).FailsAs(r.t, 400, "invalid_grant")
 	r.profile(current.AccessToken).invalid(r.t)
-	r.token(renewal(c, current.RefreshToken)...).fails(r.t, 400, "invalid_grant")
+	r.token(renewal(c, current.RefreshToken)...).FailsAs(r.t, 400, "invalid_grant")
 }

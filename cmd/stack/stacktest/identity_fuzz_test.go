@@ -24,13 +24,9 @@ var unbroken = strings.NewReplacer("\r", "", "\n", "")
 func handled(t *testing.T, base, method, target, body string, headers ...string) reply {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetDeadline(time.Now().Add(timeout)))
 	var request strings.Builder
 	fmt.Fprintf(&request, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n",
 		method, strings.NewReplacer("\r", "", "\n", "", " ", "").Replace(target), len(body))
@@ -46,9 +42,9 @@ func handled(t *testing.T, base, method, target, body string, headers ...string)
 	if err != nil {
 		t.Fatalf("got %v, want a response to %q", err, request.String())
 	}
-	r := readReply(t, response)
-	if r.status >= 500 {
-		t.Errorf("%s: got %d %s, want no 5xx", method, r.status, r.body)
+	r := reply{Response: stacktest.ReadResponse(t, response)}
+	if r.Status >= 500 {
+		t.Errorf("%s: got %d %s, want no 5xx", method, r.Status, r.Body)
 	}
 	return r
 }
@@ -93,9 +89,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	_, err := st.Store.CreateSession(f.Context(), &account.Session{Hash: oauth.HashOf(s.session),
 		UserID: s.user.ID, Created: now, SignedIn: now,
 		Seen: now, Expires: now.Add(time.Hour), Device: "curl"})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	return s
 }
 
@@ -114,11 +108,11 @@ func FuzzTokenRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, kind, authorization string) {
 		r := handled(t, s.URL, "POST", "/oauth/token", body, "Content-Type", kind, "Authorization",
 			authorization)
-		o := r.object(t, r.status)
-		if r.status == 200 {
+		o := r.object(t, r.Status)
+		if r.Status == 200 {
 			if _, ok := o["access_token"].(string); !ok || authorization == "" &&
 				!strings.Contains(body, "client_secret") {
-				t.Errorf("got %s, want an access token only for the secret", r.body)
+				t.Errorf("got %s, want an access token only for the secret", r.Body)
 			}
 			return
 		}
@@ -127,7 +121,7 @@ func FuzzTokenRequest(f *testing.F) {
 		}
 		for _, member := range []string{"error", "error_description", "message", "hint"} {
 			if text, _ := o[member].(string); text == "" && o["error"] != "bad_request" {
-				t.Errorf("got %s, want the member %s", r.body, member)
+				t.Errorf("got %s, want the member %s", r.Body, member)
 			}
 		}
 	})
@@ -148,14 +142,14 @@ func FuzzBearer(f *testing.F) {
 		}
 		for _, path := range []string{"/api/user", "/api/user/details"} {
 			r := handled(t, s.URL, "GET", path, "", "Authorization", before+token+behind)
-			if admitted := r.status == 200 || r.status == 403 || r.status == 429; admitted &&
+			if admitted := r.Status == 200 || r.Status == 403 || r.Status == 429; admitted &&
 				!s.holds(before+token+behind) {
-				t.Errorf("got %d for %q and %q around the token, want 401", r.status, before, behind)
+				t.Errorf("got %d for %q and %q around the token, want 401", r.Status, before, behind)
 			}
 		}
 		r := handled(t, s.AdminURL, "GET", "/admin/v1/clients", "", "Authorization", before+token+behind)
-		if r.status < 400 {
-			t.Errorf("got %d at the admin API, want no access", r.status)
+		if r.Status < 400 {
+			t.Errorf("got %d at the admin API, want no access", r.Status)
 		}
 	})
 }
@@ -186,14 +180,14 @@ func FuzzRedirectURI(f *testing.F) {
 		}
 		for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent"} {
 			r := handled(t, s.URL, "GET", path+"?"+q, "", "Cookie", "gatehouse="+s.session)
-			location := r.header.Get("Location")
+			location := r.Header.Get("Location")
 			own := strings.HasPrefix(location, "/") && !strings.HasPrefix(location, "//") &&
 				!strings.HasPrefix(location, `/\`)
 			if location != "" && !own && !strings.HasPrefix(location, stacktest.RedirectURI+"&") {
 				t.Errorf("got a redirect to %q, want one to the client only", location)
 			}
-			if escaped && uri != stacktest.RedirectURI && r.status != 400 {
-				t.Errorf("%s: got %d to %q for %q, want 400", path, r.status, location, uri)
+			if escaped && uri != stacktest.RedirectURI && r.Status != 400 {
+				t.Errorf("%s: got %d to %q for %q, want 400", path, r.Status, location, uri)
 			}
 			if strings.ContainsAny(location, "\r\n\x00") {
 				t.Errorf("got a redirect to %q", location)
@@ -221,7 +215,7 @@ func FuzzCookies(f *testing.F) {
 		if strings.Contains(cookie, s.session) {
 			return
 		}
-		q := "?" + authorizationQuery(s.client)
+		q := "?" + s.client.Request().Encode()
 		if form != "" {
 			q += "&" + form // a query that nobody registered
 		}
@@ -230,9 +224,9 @@ func FuzzCookies(f *testing.F) {
 			get := handled(t, s.URL, "GET", path+q, "", "Cookie", cookie)
 			post := handled(t, s.URL, "POST", path+q, form, "Cookie", cookie, "Content-Type", formType)
 			for _, r := range []reply{get, post} {
-				if strings.Contains(r.header.Get("Location"), "code=gtac_") || strings.HasPrefix(path, "/me") &&
-					r.header.Get("Location") != "/login" && r.status < 400 {
-					t.Errorf("%s: got %d, want nobody signed in", path, r.status)
+				if strings.Contains(r.Header.Get("Location"), "code=gtac_") || strings.HasPrefix(path, "/me") &&
+					r.Header.Get("Location") != "/login" && r.Status < 400 {
+					t.Errorf("%s: got %d, want nobody signed in", path, r.Status)
 				}
 			}
 		}

@@ -72,12 +72,12 @@ var endings = []ending{
 		r.post("/oauth/revoke", clientForm(c, "token", tokens.refresh)).is(r.t, 200)
 	}},
 	{"code replayed", func(r *row, c stacktest.Client, _ int64, _ pair, code string) {
-		r.token(redemption(c, code)...).fails(r.t, 400, "invalid_grant")
+		r.token(redemption(c, code)...).FailsAs(r.t, 400, "invalid_grant")
 	}},
 	{"refresh token reused", func(r *row, c stacktest.Client, _ int64, tokens pair, _ string) {
 		next := r.token(renewal(c, tokens.refresh)...).tokens(r.t)
 		next = r.token(renewal(c, next.refresh)...).tokens(r.t)
-		r.token(renewal(c, tokens.refresh)...).fails(r.t, 400, "invalid_grant")
+		r.token(renewal(c, tokens.refresh)...).FailsAs(r.t, 400, "invalid_grant")
 		if got := r.verdict(next.access, time.Now()); got != token.TokenInvalid {
 			r.t.Errorf("got verdict %d for the newest token of the family", got)
 		}
@@ -113,7 +113,7 @@ var endings = []ending{
 	}},
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func clientForm(c stacktest.Client, form ...string) []string {
 // is checks a status.
 func (a reply) is(t *testing.T, status int) {
 	t.Helper()
-	if a.status != status {
-		t.Fatalf("got %d %s, want %d", a.status, a.body, status)
+	if a.Status != status {
+		t.Fatalf("got %d %s, want %d", a.Status, a.Body, status)
 	}
 }
 

@@ -1,12 +1,7 @@
 package stacktest_test
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -19,17 +14,7 @@ import (
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-const (
-	verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
-	formType = "application/x-www-form-urlencoded"
-)
-
-var challenge = challengeOf(verifier)
-
-func challengeOf(verifier string) string {
-	sum := sha256.Sum256([]byte(verifier))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
+const formType = "application/x-www-form-urlencoded"
 
 // row tests one row of a document on a running service.
 type row struct {
@@ -73,29 +58,7 @@ func rows(t *testing.T, all []rowTest, options ...stacktest.Option) {
 // send sends a request; headers alternate names and values.
 func (r *row) send(method, target, body string, headers ...string) reply {
 	r.t.Helper()
-	request, err := http.NewRequest(method, target, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	request.Header.Set("X-Forwarded-For", r.caller)
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Add(headers[i], headers[i+1])
-	}
-	response, err := r.Client.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return readReply(r.t, response)
-}
-
-func readReply(t *testing.T, response *http.Response) reply {
-	t.Helper()
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{status: response.StatusCode, header: response.Header, body: string(text)}
+	return reply{Response: r.Send(r.t, method, target, body, append(headers, "X-Forwarded-For", r.caller)...)}
 }
 
 // post sends a form to a path; form alternates names and values.
@@ -144,9 +107,7 @@ func (r *row) user(change ...func(*account.User)) *account.User {
 	for _, f := range change {
 		f(u)
 	}
-	if err := r.Store.CreateUser(r.t.Context(), u); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.Store.CreateUser(r.t.Context(), u))
 	return u
 }
 
@@ -161,12 +122,10 @@ func (r *row) code(c stacktest.Client, u *account.User, at time.Time,
 	change func(*oauth.AuthorizationCode)) string {
 	r.t.Helper()
 	current, err := r.Store.User(r.t.Context(), u.ID)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	code := oauth.AuthorizationCode{ClientID: c.ID, UserID: u.ID,
 		Epochs: oauth.Epochs{User: current.Epoch}, RedirectURI: stacktest.RedirectURI,
-		Scopes: oauth.UserScopes, CodeChallenge: challenge}
+		Scopes: oauth.UserScopes, CodeChallenge: stacktest.Challenge()}
 	if change != nil {
 		change(&code)
 	}
@@ -181,7 +140,7 @@ func (r *row) code(c stacktest.Client, u *account.User, at time.Time,
 func redemption(c stacktest.Client, code string, more ...string) []string {
 	return overridden([]string{"grant_type", "authorization_code", "client_id", c.ID, "client_secret",
 		c.Secret, "code", code,
-		"redirect_uri", stacktest.RedirectURI, "code_verifier", verifier}, more)
+		"redirect_uri", stacktest.RedirectURI, "code_verifier", stacktest.Verifier}, more)
 }
 
 // renewal returns the form that uses a refresh token; more overrides it.
@@ -218,7 +177,7 @@ func (r reply) tokens(t *testing.T) pair {
 	access, _ := o["access_token"].(string)
 	refresh, _ := o["refresh_token"].(string)
 	if !strings.HasPrefix(access, "gtat_") || !strings.HasPrefix(refresh, "gtrt_") {
-		t.Fatalf("got %s, want an access and a refresh token", r.body)
+		t.Fatalf("got %s, want an access and a refresh token", r.Body)
 	}
 	return pair{access, refresh}
 }
@@ -251,11 +210,10 @@ func (r *row) issueAt(at time.Time, form []string) *oauth.TokenResponse {
 // object checks the status and returns the members of a JSON body.
 func (r reply) object(t *testing.T, status int) map[string]any {
 	t.Helper()
-	var o map[string]any
-	if err := json.Unmarshal([]byte(r.body), &o); err != nil || r.status != status {
-		t.Fatalf("got %d %s and %v, want %d and a JSON object", r.status, r.body, err, status)
+	if r.Status != status {
+		t.Fatalf("got %d %s, want %d", r.Status, r.Body, status)
 	}
-	return o
+	return r.Object(t)
 }
 
 // members checks the status and that a JSON body has these members and no others.
@@ -264,24 +222,10 @@ func (r reply) members(t *testing.T, status int, names ...string) map[string]any
 	o := r.object(t, status)
 	for _, name := range names {
 		if _, ok := o[name]; !ok || len(o) != len(names) {
-			t.Fatalf("got %s, want the members %v", r.body, names)
+			t.Fatalf("got %s, want the members %v", r.Body, names)
 		}
 	}
 	return o
-}
-
-// fails checks an error of the token endpoint: status, code, and that no field is empty.
-func (r reply) fails(t *testing.T, status int, code string) {
-	t.Helper()
-	o := r.members(t, status, "error", "error_description", "message", "hint")
-	if o["error"] != code {
-		t.Errorf("got %d %s, want %s", r.status, r.body, code)
-	}
-	for name, text := range o {
-		if text == "" {
-			t.Errorf("got %s, want a value in %s", r.body, name)
-		}
-	}
 }
 
 // denied checks an error of a profile endpoint.
@@ -289,7 +233,7 @@ func (r reply) denied(t *testing.T, status int, code string) {
 	t.Helper()
 	if o := r.members(t, status, "error", "error_description", "message"); o["error"] != code ||
 		o["error_description"] == "" || o["message"] == "" {
-		t.Errorf("got %d %s, want %d %s", r.status, r.body, status, code)
+		t.Errorf("got %d %s, want %d %s", r.Status, r.Body, status, code)
 	}
 }
 
@@ -297,16 +241,6 @@ func (r reply) denied(t *testing.T, status int, code string) {
 func (r reply) invalid(t *testing.T) {
 	t.Helper()
 	if o := r.members(t, 401, "message"); o["message"] == "" {
-		t.Errorf("got %s, want a message", r.body)
-	}
-}
-
-// has checks headers, which alternate names and values.
-func (r reply) has(t *testing.T, headers ...string) {
-	t.Helper()
-	for i := 0; i < len(headers); i += 2 {
-		if got := r.header.Get(headers[i]); got != headers[i+1] {
-			t.Errorf("got %s: %q, want %q", headers[i], got, headers[i+1])
-		}
+		t.Errorf("got %s, want a message", r.Body)
 	}
 }

@@ -37,9 +37,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 		m.browse(c, u, password)
 		tokens := m.exchange(c, u)
 		m.misuse(c, u, tokens)
-		if err := r.Store.Close(); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, r.Store.Close())
 		m.misuse(c, u, tokens) // now every request fails, which is logged
 		m.signIn(c, u)
 		m.search()
@@ -72,9 +70,7 @@ func (m *marked) setUp() (stacktest.Client, *account.User, string) {
 			"Markedville"), "date_of_birth", m.mark("date of birth", "1971-07-11"), "password", password}
 	made := o.Do(201, "POST", "/users", m.json(fields...)).Object(m.t)
 	u, err := m.People.User(m.t.Context(), int64(made["id"].(float64)))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	m.mark("password's hash", u.PasswordHash)
 	m.mark("service_id", u.ServiceID)
 	o.Do(409, "POST", "/users", m.json(fields...))
@@ -95,26 +91,25 @@ func (m *marked) json(pairs ...any) string {
 		members[pairs[i].(string)] = pairs[i+1]
 	}
 	text, err := json.Marshal(members)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	return string(text)
 }
 
 // browse uses the pages.
 func (m *marked) browse(c stacktest.Client, u *account.User, password string) {
 	b, state := m.browser(), m.mark("state", "marked-state-4711")
-	m.mark("challenge", challenge)
+	m.mark("challenge", stacktest.Challenge())
 	login := b.authorize(c, "state", state, "scope", "view-user detail-user")
-	_, form := login.form()
+	_, form := login.Form(m.t)
 	m.mark("form token", form.Get("form_token"))
 	b.send(login, "email", m.mark("unknown address", "marked-nobody@example.com"), "password",
 		m.mark("wrong password", "marked-wrong-1"))
 	consent := b.send(login, "email", u.Email, "password", password)
-	_, form = consent.form()
+	_, form = consent.Form(m.t)
 	m.mark("consent's form token", form.Get("form_token"))
-	q := b.send(consent, "decision", "allow").returned()
-	m.mark("code of a browser", q.Get("code"))
+	_, code, _ := strings.Cut(b.send(consent, "decision", "allow").Location, "code=")
+	code, _, _ = strings.Cut(code, "&")
+	m.mark("code of a browser", code)
 	for _, cookie := range b.Browser.Client.Jar.Cookies(nil) {
 		m.mark("cookie "+cookie.Name, cookie.Value)
 	}
@@ -126,7 +121,7 @@ func (m *marked) browse(c stacktest.Client, u *account.User, password string) {
 
 // exchange uses every grant.
 func (m *marked) exchange(c stacktest.Client, u *account.User) pair {
-	m.mark("verifier", verifier)
+	m.mark("verifier", stacktest.Verifier)
 	code := m.mark("code", m.code(c, u, time.Now(), func(code *oauth.AuthorizationCode) {
 		code.RedirectURI = c.RedirectURIs[0]
 	}))
@@ -171,7 +166,7 @@ func (m *marked) misuse(c stacktest.Client, u *account.User, tokens pair) {
 // signIn uses pages that need the store.
 func (m *marked) signIn(c stacktest.Client, u *account.User) {
 	b := m.browser()
-	b.open("GET", "/oauth/authorize?"+authorizationQuery(c), nil, "Cookie",
+	b.open("GET", "/oauth/authorize?"+c.Request().Encode(), nil, "Cookie",
 		"gatehouse="+m.mark("session", account.NewSecret()))
 	b.open("GET", "/me", nil, "Cookie", "gatehouse="+m.mark("session of an account",
 		account.NewSecret()))
@@ -182,15 +177,9 @@ func (m *marked) signIn(c stacktest.Client, u *account.User) {
 // search looks for every marked value in the logs and the metrics.
 func (m *marked) search() {
 	m.t.Helper()
-	response, err := m.Client.Get(m.AdminURL + "/metrics")
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	metrics := readReply(m.t, response).body
+	metrics := m.MetricsText(m.t)
 	families, err := m.Metrics.Gather()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	for _, family := range families {
 		metrics += family.String()
 	}

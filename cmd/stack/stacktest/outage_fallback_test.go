@@ -40,12 +40,12 @@ func withFiles(t *testing.T) stacktest.Option {
 // offline checks that r is the offline files' response, cached for a minute.
 func (r reply) offline(t *testing.T, cache string, within time.Duration) {
 	t.Helper()
-	if i := r.item(t); r.status != http.StatusOK || i.Location.City != offlineCity {
-		t.Errorf("got %d %s, want 200 and the response of the files", r.status, r.body)
+	if i := r.item(t); r.Status != http.StatusOK || i.Location.City != offlineCity {
+		t.Errorf("got %d %s, want 200 and the response of the files", r.Status, r.Body)
 	}
 	for name, want := range map[string]string{"X-Geo-Source": "mmdb", "X-Cache": cache,
 		"Cache-Control": "private, max-age=60"} {
-		if got := r.header.Get(name); got != want {
+		if got := r.Header.Get(name); got != want {
 			t.Errorf("got %s %q, want %q", name, got, want)
 		}
 	}
@@ -69,21 +69,21 @@ func TestFilesRespondWhileBreakerIsOpen(t *testing.T) {
 		s.lookup("8.1.1.1").refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
 
 		mine := s.myIP("9.0.0.3")
-		if mine.status != http.StatusOK || mine.header.Get("X-Geo-Source") != "mmdb" ||
-			mine.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("got %d %v from my-ip, want 200 by mmdb and no-store", mine.status, mine.header)
+		if mine.Status != http.StatusOK || mine.Header.Get("X-Geo-Source") != "mmdb" ||
+			mine.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("got %d %v from my-ip, want 200 by mmdb and no-store", mine.Status, mine.Header)
 		}
 		many := s.bulk("9.0.0.1", "9.0.0.4", "8.1.1.1")
 		if items := many.items(t); !items[0].OK || items[1].Location.City != offlineCity ||
 			items[2].Error != "provider_unreachable" {
-			t.Errorf("got %s, want a cached result, one of the files and an error", many.body)
+			t.Errorf("got %s, want a cached result, one of the files and an error", many.Body)
 		}
-		if got := many.header.Get("X-Geo-Source"); got != "upstream, mmdb" {
+		if got := many.Header.Get("X-Geo-Source"); got != "upstream, mmdb" {
 			t.Errorf("got X-Geo-Source %q, want both", got)
 		}
 
 		endFault(t, e)
-		eventually(t, func() bool { return s.lookup("8.1.1.1").status == http.StatusOK },
+		eventually(t, func() bool { return s.lookup("8.1.1.1").Status == http.StatusOK },
 			"the breaker to close")
 		s.lookup("8.1.1.1").located(t, "8.1.1.1", "hit")
 		s.lookup("9.0.0.5").located(t, "9.0.0.5", "miss")

@@ -77,9 +77,9 @@ func (s *service) watch(query string) (end func()) {
 		defer ticker.Stop()
 		for {
 			r, err := s.ask("GET", "/api/lookup?q="+query, "", "")
-			if err != nil || r.status != http.StatusOK || r.header.Get("X-Cache") != "hit" || r.took != 0 {
-				s.t.Errorf("got %d %s, %v after %v for a cached query, want 200 and an immediate hit", r.status,
-					r.body, err, r.took)
+			if err != nil || r.Status != http.StatusOK || r.Header.Get("X-Cache") != "hit" || r.took != 0 {
+				s.t.Errorf("got %d %s, %v after %v for a cached query, want 200 and an immediate hit", r.Status,
+					r.Body, err, r.took)
 				return
 			}
 			hits++

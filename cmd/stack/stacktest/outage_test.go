@@ -69,9 +69,7 @@ func startFault(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
 	t.Helper()
 	e.SetFault(fault)
 	if fault == nil {
-		if err := e.Down(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Down())
 	}
 }
 
@@ -79,9 +77,7 @@ func startFault(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
 func endFault(t *testing.T, e *emulator.Emulator) {
 	t.Helper()
 	e.SetFault(nil)
-	if err := e.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Up())
 }
 
 // failingRequests send one failing request to each endpoint.
@@ -103,8 +99,8 @@ func failingBulk(t *testing.T, s *service, within time.Duration) {
 	t.Helper()
 	queries := []string{"8.8.8.8", "9.1.1.1", "9.1.1.2", "10.0.0.1"}
 	r := s.bulk(queries...)
-	if r.status != http.StatusOK || r.took > within || r.header.Get("Cache-Control") != "no-store" {
-		t.Fatalf("got %d %v after %v, want 200 and no-store within %v", r.status, r.header, r.took,
+	if r.Status != http.StatusOK || r.took > within || r.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("got %d %v after %v, want 200 and no-store within %v", r.Status, r.Header, r.took,
 			within)
 	}
 	items := r.items(t)
@@ -139,7 +135,7 @@ func refusedImmediately(t *testing.T, s *service, e *emulator.Emulator) {
 func recovers(t *testing.T, s *service) {
 	t.Helper()
 	var r reply
-	eventually(t, func() bool { r = s.lookup("9.3.3.3"); return r.status != http.StatusBadGateway },
+	eventually(t, func() bool { r = s.lookup("9.3.3.3"); return r.Status != http.StatusBadGateway },
 		"the breaker to close")
 	r.located(t, "9.3.3.3", "miss")
 }
@@ -241,9 +237,9 @@ func TestThrottled(t *testing.T) {
 				}
 				s.myIP("9.9.9.9").refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
 				partly := s.bulk("8.8.8.8", "9.4.4.4")
-				if items := partly.items(t); partly.status != http.StatusOK || !items[0].OK ||
+				if items := partly.items(t); partly.Status != http.StatusOK || !items[0].OK ||
 					items[1].Error != "rate_limited" || items[1].RetryAfter < test.least {
-					t.Errorf("got %d %s, want one result and one rate_limited", partly.status, partly.body)
+					t.Errorf("got %d %s, want one result and one rate_limited", partly.Status, partly.Body)
 				}
 				if got := e.Stats(); got.Singles != before.Singles+1 || got.Batches != before.Batches+1 {
 					t.Errorf("got %+v after %+v, want one refusal from each endpoint", got, before)
@@ -254,7 +250,7 @@ func TestThrottled(t *testing.T) {
 					return
 				}
 				endFault(t, e)
-				eventually(t, func() bool { return s.lookup("throttled0.com").status == http.StatusOK },
+				eventually(t, func() bool { return s.lookup("throttled0.com").Status == http.StatusOK },
 					"the pause to end")
 				s.lookup("throttled1.com").located(t, "throttled1.com", "miss")
 				s.lookup(cold(0)).located(t, cold(0), "miss")
@@ -357,14 +353,14 @@ func TestLookupsEndAtTheDeadline(t *testing.T) {
 					if r.took > lookupTimeout {
 						t.Errorf("got a response after %v, want it within %v", r.took, lookupTimeout)
 					}
-					if r.status != http.StatusBadGateway && r.status != http.StatusServiceUnavailable &&
-						r.status != http.StatusOK ||
-						r.status == http.StatusOK && !strings.Contains(r.body, `"failed":50,`) {
-						t.Errorf("got %d %s, want 502, 503, or a bulk response of failures", r.status, r.body)
+					if r.Status != http.StatusBadGateway && r.Status != http.StatusServiceUnavailable &&
+						r.Status != http.StatusOK ||
+						r.Status == http.StatusOK && !strings.Contains(r.Body, `"failed":50,`) {
+						t.Errorf("got %d %s, want 502, 503, or a bulk response of failures", r.Status, r.Body)
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					statuses[r.status]++
+					statuses[r.Status]++
 				})
 			}
 		}

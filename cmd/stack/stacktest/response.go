@@ -18,7 +18,7 @@ type Response struct {
 }
 
 // Send does one request to a URL; headers are name, value, name, value….
-func (st *Stack) Send(t *testing.T, method, target, body string, headers ...string) Response {
+func (st *Stack) Send(t testing.TB, method, target, body string, headers ...string) Response {
 	t.Helper()
 	req, err := http.NewRequest(method, target, strings.NewReader(body))
 	if err != nil {
@@ -47,7 +47,7 @@ func (st *Stack) PostBulk(t *testing.T, body string) Response {
 }
 
 // ReadResponse reads a response to its end.
-func ReadResponse(t *testing.T, res *http.Response) Response {
+func ReadResponse(t testing.TB, res *http.Response) Response {
 	t.Helper()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -79,11 +79,13 @@ func (a Response) Fails(t *testing.T, status int, code, reason string) {
 	}
 }
 
-// Has checks a header's value.
-func (a Response) Has(t *testing.T, name, want string) {
+// Has checks headers: name, value, name, value….
+func (a Response) Has(t *testing.T, pairs ...string) {
 	t.Helper()
-	if got := a.Header.Get(name); got != want {
-		t.Errorf("got %s: %q, want %q", name, got, want)
+	for i := 0; i < len(pairs); i += 2 {
+		if got := a.Header.Get(pairs[i]); got != pairs[i+1] {
+			t.Errorf("got %s: %q, want %q", pairs[i], got, pairs[i+1])
+		}
 	}
 }
 
@@ -92,8 +94,8 @@ func (a Response) Has(t *testing.T, name, want string) {
 func (a Response) FailsAs(t *testing.T, status int, code string) {
 	t.Helper()
 	o := a.Object(t)
-	if a.Status != status || o["error"] != code {
-		t.Errorf("got %d %s, want %d %s", a.Status, a.Body, status, code)
+	if a.Status != status || o["error"] != code || len(o) != 4 {
+		t.Errorf("got %d %s, want %d %s and no more members", a.Status, a.Body, status, code)
 	}
 	for _, member := range []string{"error_description", "message", "hint"} {
 		if text, ok := o[member].(string); !ok || text == "" {
@@ -156,7 +158,7 @@ func (a Response) StreamLines(t *testing.T, count, failed int) []map[string]any 
 }
 
 // MetricsText returns what /metrics responds.
-func (st *Stack) MetricsText(t *testing.T) string {
+func (st *Stack) MetricsText(t testing.TB) string {
 	t.Helper()
 	return st.Send(t, "GET", st.AdminURL+"/metrics", "").Body
 }

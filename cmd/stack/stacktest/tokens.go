@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,8 +85,10 @@ func (st *IdentityStack) Redeem(t *testing.T, c Client, code string) Response {
 const Verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
 // Challenge is the code_challenge of Verifier.
-func Challenge() string {
-	sum := sha256.Sum256([]byte(Verifier))
+func Challenge() string { return ChallengeOf(Verifier) }
+
+func ChallengeOf(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
@@ -102,7 +105,7 @@ func Values(pairs ...string) url.Values {
 
 // Request returns the query of an ordinary authorization request; more overrides it.
 func (c Client) Request(more ...string) url.Values {
-	q := Values("response_type", "code", "client_id", c.ID, "redirect_uri", RedirectURI,
+	q := Values("response_type", "code", "client_id", c.ID, "redirect_uri", slices.Concat(c.RedirectURIs, []string{RedirectURI})[0],
 		"scope", "view-user",
 		"state", "s t&ä", "code_challenge", Challenge(), "code_challenge_method", "S256")
 	for i := 0; i < len(more); i += 2 {

@@ -43,8 +43,8 @@ func TestConcurrentLookupsShareOneUpstreamQuery(t *testing.T) {
 									t.Error(err)
 									return
 								}
-								if r.status != http.StatusOK {
-									t.Errorf("got %d %s for caller %d, want 200", r.status, r.body, i)
+								if r.Status != http.StatusOK {
+									t.Errorf("got %d %s for caller %d, want 200", r.Status, r.Body, i)
 								}
 							})
 						}
@@ -67,8 +67,8 @@ func TestColdBulkNeedsAtMostTwoUpstreamRequests(t *testing.T) {
 	inVirtualTime(t, freeTier(), ipapi.Free, func(t *testing.T, s *service, e *emulator.Emulator) {
 		queries := colds(0, 50)
 		r := s.bulk(queries...)
-		if r.status != http.StatusOK || r.took > 5*time.Second {
-			t.Fatalf("got %d after %v, want 200 within 5 s", r.status, r.took)
+		if r.Status != http.StatusOK || r.took > 5*time.Second {
+			t.Fatalf("got %d after %v, want 200 within 5 s", r.Status, r.took)
 		}
 		for i, got := range r.items(t) {
 			if got.Query != queries[i] || got.Location.City != emulator.City(queries[i]) {
@@ -92,8 +92,8 @@ func TestDomainsAreNotBatched(t *testing.T) {
 			queries = append(queries, fmt.Sprintf("domain%d.com", i))
 		}
 		r := s.bulk(queries...)
-		if r.status != http.StatusOK {
-			t.Fatalf("got %d %s, want 200", r.status, r.body)
+		if r.Status != http.StatusOK {
+			t.Fatalf("got %d %s, want 200", r.Status, r.Body)
 		}
 		for i, got := range r.items(t) {
 			if !got.OK || got.IP != addressOf(queries[i]) {
@@ -128,10 +128,10 @@ func TestRestartOnEmptyBudget(t *testing.T) {
 		if got := e.Stats(); got.Singles != before.Singles+1 || got.Batches != before.Batches+1 {
 			t.Errorf("got %+v after %+v, want one probe of each endpoint", got, before)
 		}
-		eventually(t, func() bool { return second.lookup("late.com").status == http.StatusOK },
+		eventually(t, func() bool { return second.lookup("late.com").Status == http.StatusOK },
 			"the next window")
 		second.lookup("late.com").located(t, "late.com", "hit")
-		eventually(t, func() bool { return second.lookup(cold(5000)).status == http.StatusOK },
+		eventually(t, func() bool { return second.lookup(cold(5000)).Status == http.StatusOK },
 			"the next window of batches")
 	})
 }
@@ -143,16 +143,16 @@ func useUpBudgets(t *testing.T, s *service, first int) {
 	for i := range 12 {
 		clients.Go(func() {
 			r, err := s.ask("GET", fmt.Sprintf("/api/lookup?q=spend%d.com", first+i), "", cold(i))
-			if err != nil || r.status != http.StatusOK && r.status != http.StatusTooManyRequests ||
+			if err != nil || r.Status != http.StatusOK && r.Status != http.StatusTooManyRequests ||
 				r.took > 5*time.Second {
-				t.Errorf("got %d, %v after %v, want 200 or 429", r.status, err, r.took)
+				t.Errorf("got %d, %v after %v, want 200 or 429", r.Status, err, r.took)
 			}
 		})
 		clients.Go(func() {
 			r, err := s.ask("POST", "/api/bulk", bulkOf(colds(first+50*i, 50)), cold(i))
-			if err != nil || r.status != http.StatusOK && r.status != http.StatusTooManyRequests ||
+			if err != nil || r.Status != http.StatusOK && r.Status != http.StatusTooManyRequests ||
 				r.took > 5*time.Second {
-				t.Errorf("got %d, %v after %v, want 200 or 429", r.status, err, r.took)
+				t.Errorf("got %d, %v after %v, want 200 or 429", r.Status, err, r.took)
 			}
 		})
 	}
@@ -181,15 +181,15 @@ func TestNoRequestOnEmptyBudget(t *testing.T) {
 								return
 							case r.took > 5*time.Second:
 								t.Errorf("got a response after %v, want it within 5 s", r.took)
-							case r.status == http.StatusOK:
+							case r.Status == http.StatusOK:
 								served.Add(1)
-							case r.status == http.StatusTooManyRequests,
-								r.status == http.StatusBadGateway && r.took > 4500*time.Millisecond:
+							case r.Status == http.StatusTooManyRequests,
+								r.Status == http.StatusBadGateway && r.took > 4500*time.Millisecond:
 								refused.Add(1) // or sent too late
 								// A refusal takes no time.
 								time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 							default:
-								t.Errorf("got %d %s, want 200 or 429, or 502 at the deadline", r.status, r.body)
+								t.Errorf("got %d %s, want 200 or 429, or 502 at the deadline", r.Status, r.Body)
 							}
 						}
 					})

@@ -34,9 +34,7 @@ func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier,
 	options ...stacktest.Option) *service {
 	t.Helper()
 	client, err := ipapi.New(ipapi.Config{Base: e.URL, Tier: tier, Key: apiKey})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	standard := []stacktest.Option{
 		func(c *stack.Config) {
 			c.Lookups.Provider, c.Lookups.Timeout = client, 5*time.Second
@@ -52,10 +50,8 @@ func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier,
 
 // reply is a response of the service and its latency.
 type reply struct {
-	status int
-	header http.Header
-	body   string
-	took   time.Duration
+	stacktest.Response
+	took time.Duration
 }
 
 // ask sends a request from caller; "" = this machine. Unlike the methods below it may be called on
@@ -78,14 +74,12 @@ func (s *service) ask(method, path, body, caller string) (reply, error) {
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	return reply{response.StatusCode, response.Header, string(text), time.Since(begun)}, err
+	return reply{stacktest.Response{Status: response.StatusCode, Header: response.Header, Body: string(text)}, time.Since(begun)}, err
 }
 
 func (s *service) must(r reply, err error) reply {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return r
 }
 
@@ -116,9 +110,7 @@ func bulkOf(queries []string) string {
 func (s *service) breakerState() float64 {
 	s.t.Helper()
 	families, err := s.Metrics.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, f := range families {
 		if f.GetName() == "gatehouse_breaker_state" {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -126,20 +118,6 @@ func (s *service) breakerState() float64 {
 	}
 	s.t.Fatal("got no metric of the breaker, want it")
 	return 0
-}
-
-func (s *service) metrics() string {
-	s.t.Helper()
-	response, err := s.Client.Get(s.AdminURL + "/metrics")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(text)
 }
 
 // item is the body of a lookup, or a result of a bulk request.
@@ -158,8 +136,8 @@ type item struct {
 func (r reply) item(t testing.TB) item {
 	t.Helper()
 	var i item
-	if err := json.Unmarshal([]byte(r.body), &i); err != nil {
-		t.Fatalf("got body %q, want JSON: %v", r.body, err)
+	if err := json.Unmarshal([]byte(r.Body), &i); err != nil {
+		t.Fatalf("got body %q, want JSON: %v", r.Body, err)
 	}
 	return i
 }
@@ -172,8 +150,8 @@ func (r reply) items(t testing.TB) []item {
 		Count, Failed int
 		Results       []item
 	}
-	if err := json.Unmarshal([]byte(r.body), &bulk); err != nil {
-		t.Fatalf("got body %q, want JSON: %v", r.body, err)
+	if err := json.Unmarshal([]byte(r.Body), &bulk); err != nil {
+		t.Fatalf("got body %q, want JSON: %v", r.Body, err)
 	}
 	failed := 0
 	for _, i := range bulk.Results {
@@ -191,7 +169,7 @@ func (r reply) items(t testing.TB) []item {
 // retryAfter returns the seconds in Retry-After; 0 without it.
 func (r reply) retryAfter(t testing.TB) int {
 	t.Helper()
-	text := r.header.Get("Retry-After")
+	text := r.Header.Get("Retry-After")
 	if text == "" {
 		return 0
 	}
@@ -206,14 +184,14 @@ func (r reply) retryAfter(t testing.TB) int {
 func (r reply) located(t testing.TB, query, cache string) {
 	t.Helper()
 	i := r.item(t)
-	if r.status != http.StatusOK || i.Location.City != emulator.City(query) ||
+	if r.Status != http.StatusOK || i.Location.City != emulator.City(query) ||
 		i.IP != addressOf(query) {
-		t.Errorf("got %d %s, want 200 and the upstream's result for %s", r.status, r.body, query)
+		t.Errorf("got %d %s, want 200 and the upstream's result for %s", r.Status, r.Body, query)
 	}
-	if got := r.header.Get("X-Cache"); got != cache {
+	if got := r.Header.Get("X-Cache"); got != cache {
 		t.Errorf("got X-Cache %q for %s, want %q", got, query, cache)
 	}
-	if got := r.header.Get("X-Geo-Source"); got != string(geo.SourceUpstream) {
+	if got := r.Header.Get("X-Geo-Source"); got != string(geo.SourceUpstream) {
 		t.Errorf("got X-Geo-Source %q for %s, want upstream", got, query)
 	}
 }
@@ -221,10 +199,10 @@ func (r reply) located(t testing.TB, query, cache string) {
 // refused checks an error's status and code, and that it arrived in time.
 func (r reply) refused(t testing.TB, status int, code geo.Code, within time.Duration) {
 	t.Helper()
-	if i := r.item(t); r.status != status || i.OK || i.Error != string(code) {
-		t.Errorf("got %d %s, want %d %s", r.status, r.body, status, code)
+	if i := r.item(t); r.Status != status || i.OK || i.Error != string(code) {
+		t.Errorf("got %d %s, want %d %s", r.Status, r.Body, status, code)
 	}
-	if got := r.header.Get("Cache-Control"); got != "no-store" {
+	if got := r.Header.Get("Cache-Control"); got != "no-store" {
 		t.Errorf("got Cache-Control %q on an error, want no-store", got)
 	}
 	if r.took > within {

@@ -1,27 +1,22 @@
 package stacktest_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
 	"gatehouse/cmd/stack/stacktest/emulator"
+	"gatehouse/loadtest/lab"
 )
 
 // mark is in every name that these tests look up.
@@ -63,7 +58,7 @@ func TestQueriesAreNotLogged(t *testing.T) {
 		s.must(s.ask("GET", "/api/my-ip", "", fmt.Sprintf("77.88.1.%d", i)))
 		eventually(t, func() bool { return s.breakerState() != open }, "the breaker")
 	}
-	metrics := s.metrics()
+	metrics := s.MetricsText(t)
 	log := s.Log.String()
 	clean(t, "the log", log)
 	clean(t, "the metrics", metrics)
@@ -128,9 +123,7 @@ func sendBrokenRequests(t *testing.T, s *service) {
 		"GET http://" + mark + ".com/" + mark + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 			t.Error(err)
 		}
@@ -178,106 +171,27 @@ func (markingReverser) Resolve(addr netip.Addr, done func(string)) {
 // themselves.
 func TestProcessPrintsNoQueries(t *testing.T) {
 	e := emulator.New(t, emulator.Config{Key: apiKey})
-	p := newProcess(t, e.URL)
+	program, err := lab.Build(t.Context(), t.TempDir())
+	must(t, err)
+	var output strings.Builder
+	server, err := lab.Gatehouse{Program: program, Lines: func(line string) { output.WriteString(line + "\n") },
+		Env: []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + apiKey, "IP_API_BASE=" + e.URL,
+			"GATEHOUSE_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db")}}.Launch(t.Context(),
+		"--ptr=off", "--log-level=debug", "--breaker-cooldown=100ms", "--trusted-proxies=127.0.0.0/8")
+	must(t, err)
+	defer server.Kill()
 	for i, fault := range []emulator.Fault{nil, emulator.Chatter, emulator.Drop, emulator.Status(500),
 		emulator.Body(mark), emulator.Redirect} {
 		e.SetFault(fault)
 		for j := range 3 {
 			for _, query := range []string{fmt.Sprintf("%s%d-%d.com", mark, i, j),
 				fmt.Sprintf("66.77.%d.%d", i, j), "http://" + mark} {
-				p.get("/api/lookup?q=" + query)
+				response, err := http.Get(server.Base + "/api/lookup?q=" + query)
+				must(t, err)
+				must(t, response.Body.Close())
 			}
 		}
 	}
-	clean(t, "the output", p.end())
-}
-
-// process is the program in its own process, with an emulator of the commercial tier as upstream.
-type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	url    string
-	client *http.Client
-	output chan string // everything that it printed, sent when it ends
-}
-
-func newProcess(t *testing.T, base string) *process {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "gatehouse")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "gatehouse/cmd/gatehouse")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // like make build, to share its build cache
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	p := &process{t: t, client: &http.Client{Transport: &http.Transport{}, Timeout: timeout},
-		output: make(chan string, 1)}
-	p.cmd = exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0",
-		"--ptr=off", "--log-level=debug",
-		"--log-format=json", "--breaker-cooldown=100ms", "--trusted-proxies=127.0.0.0/8")
-	p.cmd.Dir = t.TempDir() // for the default database
-	p.cmd.Env = []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + apiKey, "IP_API_BASE=" + base,
-		"GORACE=atexit_sleep_ms=0"}
-	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stdout = p.cmd.Stderr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Error(err)
-		}
-	})
-	listen := make(chan string, 1)
-	go p.read(stderr, listen)
-	select {
-	case at := <-listen:
-		p.url = "http://" + at
-	case <-time.After(timeout):
-		t.Fatal("the program does not serve")
-	}
-	return p
-}
-
-// read collects the process's output and sends the address that it listens on.
-func (p *process) read(r io.Reader, listen chan<- string) {
-	var all strings.Builder
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		var line struct{ Msg, Listen string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Msg == "serving" {
-			listen <- line.Listen
-		}
-		all.WriteString(lines.Text() + "\n")
-	}
-	p.output <- all.String()
-}
-
-func (p *process) get(path string) {
-	p.t.Helper()
-	response, err := p.client.Get(p.url + path)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		p.t.Error(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		p.t.Error(err)
-	}
-}
-
-// end stops the process with SIGTERM and returns its output.
-func (p *process) end() string {
-	p.t.Helper()
-	p.client.CloseIdleConnections()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
-	output := <-p.output
-	if err := p.cmd.Wait(); err != nil {
-		p.t.Errorf("got %v, want exit code 0", err)
-	}
-	return output
+	must(t, server.Stop())
+	clean(t, "the output", output.String()+server.Output())
 }

@@ -29,10 +29,10 @@ func TestSteadyMissesAreServed(t *testing.T) {
 				switch {
 				case err != nil || r.took > 5*time.Second:
 					t.Errorf("got %v after %v, want a response within 5 s", err, r.took)
-				case r.status == http.StatusOK && r.item(t).Location.City == emulator.City(query):
+				case r.Status == http.StatusOK && r.item(t).Location.City == emulator.City(query):
 					served = append(served, r.took)
-				case r.status != http.StatusTooManyRequests:
-					t.Errorf("got %d %s for %s, want its result or 429", r.status, r.body, query)
+				case r.Status != http.StatusTooManyRequests:
+					t.Errorf("got %d %s for %s, want its result or 429", r.Status, r.Body, query)
 				}
 			})
 		}

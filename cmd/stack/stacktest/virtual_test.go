@@ -33,9 +33,7 @@ func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier,
 	t.Helper()
 	client, err := ipapi.New(ipapi.Config{Base: "http://127.0.0.1", Tier: tier, Key: apiKey,
 		Dial: e.Dial})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.Close)
 	all := []stacktest.Option{
 		func(c *stack.Config) {
@@ -81,10 +79,10 @@ func TestCachedResultsExpire(t *testing.T) {
 							if after == 0 {
 								fetched, cache, age = time.Now(), "miss", "0"
 							}
-							if r.status != test.status || r.header.Get("X-Cache") != cache ||
-								r.header.Get("Age") != age ||
-								r.header.Get("Cache-Control") != fmt.Sprintf("private, max-age=%d", test.ttl) {
-								t.Errorf("got %d %v in round %d at %d s, want %d, %s and Age %s", r.status, r.header, round,
+							if r.Status != test.status || r.Header.Get("X-Cache") != cache ||
+								r.Header.Get("Age") != age ||
+								r.Header.Get("Cache-Control") != fmt.Sprintf("private, max-age=%d", test.ttl) {
+								t.Errorf("got %d %v in round %d at %d s, want %d, %s and Age %s", r.Status, r.Header, round,
 									after, test.status, cache, age)
 							}
 						}
@@ -117,7 +115,7 @@ func TestFileResultsExpire(t *testing.T) {
 					time.Sleep(time.Until(begun.Add(want.after)))
 					r := s.lookup("9.0.0.1")
 					r.offline(t, want.cache, slack)
-					if got, age := r.header.Get("Age"), []string{"59", "0", "1", "59", "0"}[i]; got != age {
+					if got, age := r.Header.Get("Age"), []string{"59", "0", "1", "59", "0"}[i]; got != age {
 						t.Errorf("got Age %s after %v, want %s", got, want.after, age)
 					}
 				}
@@ -185,9 +183,9 @@ func TestThrottledWithoutHeaders(t *testing.T) {
 				time.Sleep(8 * time.Second)
 				s.lookup("throttled.com").located(t, "throttled.com", "miss")
 				s.lookup("9.0.0.1").located(t, "9.0.0.1", "miss")
-				if r := s.bulk("9.0.0.2", "9.0.0.4"); r.status != http.StatusOK ||
+				if r := s.bulk("9.0.0.2", "9.0.0.4"); r.Status != http.StatusOK ||
 					r.items(t)[0].Location.City != emulator.City("9.0.0.2") {
-					t.Errorf("got %d %s after the pause, want results", r.status, r.body)
+					t.Errorf("got %d %s after the pause, want results", r.Status, r.Body)
 				}
 			})
 		})
@@ -235,9 +233,7 @@ func TestMixedBulk(t *testing.T) {
 			s.lookup("9.9.9.9").refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
 		}, "rate_limited", 39, 41},
 		{"down", pro, ipapi.Pro, func(t *testing.T, _ *service, e *emulator.Emulator) {
-			if err := e.Down(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Down())
 		}, "provider_unreachable", 1, 1},
 		{"breaker open", pro, ipapi.Pro, func(t *testing.T, s *service, e *emulator.Emulator) {
 			e.SetFault(emulator.Status(http.StatusInternalServerError))
@@ -293,9 +289,9 @@ func fillCache(s *service, e *emulator.Emulator) {
 	time.Sleep(5 * time.Second)
 	s.lookup("cached.com").located(s.t, "cached.com", "miss")
 	e.SetFault(emulator.Body(`{"status":"fail","message":"invalid query","query":"unknown.com"}`))
-	if r := s.lookup("unknown.com"); r.status != http.StatusBadRequest ||
+	if r := s.lookup("unknown.com"); r.Status != http.StatusBadRequest ||
 		r.item(s.t).Reason != string(geo.ReasonNotFound) {
-		s.t.Errorf("got %d %s, want 400 and not_found", r.status, r.body)
+		s.t.Errorf("got %d %s, want 400 and not_found", r.Status, r.Body)
 	}
 	e.SetFault(nil)
 	s.bulk("9.8.8.1", "9.8.8.2")
@@ -311,8 +307,8 @@ func checkBulk(t *testing.T, s *service, elements []element, least, most int) {
 	}
 	r := s.bulk(queries...)
 	items := r.items(t)
-	if r.status != http.StatusOK || len(items) != len(elements) || r.took > 5*time.Second {
-		t.Fatalf("got %d %s after %v, want 200 and %d elements within 5 s", r.status, r.body, r.took,
+	if r.Status != http.StatusOK || len(items) != len(elements) || r.took > 5*time.Second {
+		t.Fatalf("got %d %s after %v, want 200 and %d elements within 5 s", r.Status, r.Body, r.took,
 			len(elements))
 	}
 	for i, want := range elements {
