@@ -36,9 +36,7 @@ func TestHalfSentBodiesHoldLittle(t *testing.T) {
 			before := held()
 			for range conns {
 				conn, err := net.Dial("tcp", strings.TrimPrefix(st.URL, "http://"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				stacktest.Must(t, err)
 				defer conn.Close()
 				for _, text := range []string{lookup, half} { // not only the first request counts
 					if _, err := io.WriteString(conn, text); err != nil {

@@ -19,9 +19,7 @@ func prefixes(t *testing.T, list ...string) []netip.Prefix {
 	var found []netip.Prefix
 	for _, s := range list {
 		p, err := netip.ParsePrefix(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		found = append(found, p)
 	}
 	return found

@@ -264,9 +264,7 @@ func TestConnectionLimitOfAnAddress(t *testing.T) {
 			})
 			dialOwn := func() *stacktest.Conn {
 				conn, err := own.Dial("tcp", strings.TrimPrefix(st.URL, "http://"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				stacktest.Must(t, err)
 				t.Cleanup(func() { conn.Close() })
 				return &stacktest.Conn{Conn: conn, T: t, R: bufio.NewReader(conn)}
 			}

@@ -20,9 +20,7 @@ func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func mustListen(t *testing.T, address string) net.Listener {
 	t.Helper()
 	ln, err := httpedge.Listen(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln
 }
@@ -56,18 +54,14 @@ func TestListenOnASocketFile(t *testing.T) {
 		t.Error("got a second listener on a socket in use, want an error")
 	}
 	first.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, first.Close())
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("got %v, want a stale socket file", err)
 	}
 	mustListen(t, "unix:"+path)
 
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(file, []byte("precious"), 0o600))
 	if _, err := httpedge.Listen("unix:" + file); err == nil {
 		t.Error("got a listener in the place of a file, want an error")
 	}
@@ -87,9 +81,7 @@ func TestListenFamily(t *testing.T) {
 	}
 	for address, want := range rows {
 		_, port, err := net.SplitHostPort(mustListen(t, address).Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		for i, host := range []string{"127.0.0.1", "::1"} {
 			conn, err := net.Dial("tcp", net.JoinHostPort(host, port))
 			if err == nil {
@@ -135,9 +127,7 @@ func (s *scarce) Accept() (net.Conn, error) {
 
 func TestServerSurvivesFileDescriptorExhaustion(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	st := stacktest.NewLookups(t, func(c *stack.Config) { c.Public = &scarce{ln, 3} })
 	if a := st.Get(t, "/api/lookup?q=8.8.8.8"); a.Status != 200 {
 		t.Errorf("got %d, want 200", a.Status)

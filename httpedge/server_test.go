@@ -157,9 +157,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 	}
 	st := stacktest.NewLookups(t)
 	server, err := httpedge.New(quiet(st))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), stacktest.Patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
@@ -258,9 +256,7 @@ func TestMetrics(t *testing.T) {
 func TestProfilesAreLocalOnly(t *testing.T) {
 	st := stacktest.NewLookups(t)
 	other, err := httpedge.New(quiet(st))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	public, admin := mustListen(t, "127.0.0.1:0"), mustListen(t, "0.0.0.0:0")
 	done := make(chan error, 1)
 	go func() { done <- other.Serve(public, admin) }()
@@ -292,14 +288,10 @@ func TestProfilesAndMetricsAreForLocalHosts(t *testing.T) {
 	} {
 		for _, path := range []string{"/debug/pprof/goroutine?debug=1", "/metrics"} {
 			req, err := http.NewRequest("GET", st.AdminURL+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, err)
 			req.Host = host
 			res, err := st.Client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, err)
 			if a := stacktest.ReadResponse(t, res); a.Status != status {
 				t.Errorf("%s%s: got %d, want %d", host, path, a.Status, status)
 			}
@@ -363,9 +355,7 @@ func TestStrictTransportSecurity(t *testing.T) {
 func TestServeReturnsListenerErrors(t *testing.T) {
 	st := stacktest.NewLookups(t)
 	server, err := httpedge.New(quiet(st))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if err := server.Serve(broken{mustListen(t, "127.0.0.1:0")},
 		mustListen(t, "127.0.0.1:0")); err == nil || !strings.Contains(err.Error(), "public") {
 		t.Errorf("got %v, want an error of the public listener", err)

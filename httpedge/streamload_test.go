@@ -75,9 +75,7 @@ func TestStreamToNobody(t *testing.T) {
 	st := stacktest.NewLookups(t, stacktest.WithProvider(provider),
 		func(c *stack.Config) { c.WriteTimeout = 50 * time.Millisecond })
 	conn := st.Dial(t)
-	if err := conn.Conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, conn.Conn.(*net.TCPConn).SetReadBuffer(64<<10))
 	conn.Say(countedStream(0, 30_000))
 	awaitBusy(t, st, 0)
 	if provider.Asked("8.0.117.47") != 0 {
@@ -107,9 +105,7 @@ func TestStreamOfAClientThatLeaves(t *testing.T) {
 	if _, err := conn.R.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Conn.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, conn.Conn.(*net.TCPConn).SetLinger(0))
 	conn.Conn.Close()
 	awaitBusy(t, st, 0)
 	if n := provider.Asked("8.0.117.47"); n != 0 {

@@ -32,32 +32,24 @@ func certificate(t *testing.T, name, certFile, keyFile string) {
 func certificateUntil(t *testing.T, name string, ends time.Time, certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: ends,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	writePEM(t, certFile, "CERTIFICATE", der)
 	writePEM(t, keyFile, "PRIVATE KEY", keyDER)
 }
 
 func writePEM(t *testing.T, file, kind string, der []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+		0o600))
 }
 
 // presented returns the name in the certificate that a new connection is shown.
@@ -120,9 +112,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("got %q and %v, want first", name, err)
 	}
 
-	if err := os.WriteFile(certFile, []byte("half a file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(certFile, []byte("half a file"), 0o600))
 	await(t, "a warning", func() bool {
 		return len(st.Log.Records(
 			"the TLS certificate cannot be read again; the old one stays in use")) == 1
@@ -179,9 +169,7 @@ func TestTLSWithBadClients(t *testing.T) {
 	var silent []net.Conn
 	for range 5 { // more than are allowed
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		defer conn.Close()
 		silent = append(silent, conn)
 	}

@@ -24,9 +24,7 @@ type eventPage struct {
 func events(o *stacktest.Operator, query string) (page eventPage) {
 	o.T.Helper()
 	a := o.Do(200, "GET", "/audit?"+query, "")
-	if err := json.Unmarshal([]byte(a.Body), &page); err != nil {
-		o.T.Fatal(err)
-	}
+	stacktest.Must(o.T, json.Unmarshal([]byte(a.Body), &page))
 	return page
 }
 
@@ -243,9 +241,7 @@ func TestOperatorEndsSession(t *testing.T) {
 	path := fmt.Sprintf("/users/%d/sessions", ada.ID)
 	list := func() (sessions []map[string]any) {
 		var page struct{ Sessions []map[string]any }
-		if err := json.Unmarshal([]byte(o.Do(200, "GET", path, "").Body), &page); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, json.Unmarshal([]byte(o.Do(200, "GET", path, "").Body), &page))
 		return page.Sessions
 	}
 	all := list()

@@ -78,13 +78,9 @@ func TestImportedUserSignsIn(t *testing.T) {
 func canonical(t *testing.T, text string) string {
 	t.Helper()
 	var members map[string]any
-	if err := json.Unmarshal([]byte(text), &members); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, json.Unmarshal([]byte(text), &members))
 	again, err := json.Marshal(members)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return string(again)
 }
 

@@ -23,13 +23,9 @@ var optionMembers = []string{"id_token_alg", "claims_in_id_token", "post_logout_
 func publicKeys(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return string(text)
 }
 

@@ -22,9 +22,7 @@ func passkeyUser(t *testing.T, st *stacktest.IdentityStack) *account.User {
 			Created: time.UnixMilli(1e12), Used: time.UnixMilli(2e12)},
 		{ID: []byte("other"), PublicKey: key.Public(t), Name: "Key", Created: time.UnixMilli(1e12)},
 	}}
-	if err := st.Store.UpdateUser(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateUser(t.Context(), u))
 	return u
 }
 

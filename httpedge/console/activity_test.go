@@ -56,9 +56,7 @@ func TestActivityInPlainWords(t *testing.T) {
 		{audit.Actor{}, audit.Event{Action: "something_new", Subject: audit.OfUser(u.ID)}, "The service: something new (the account of Kofi)"},
 	} {
 		ctx := audit.With(audit.WithSource(t.Context(), audit.Source{Actor: row.by}), row.e)
-		if err := st.Store.Record(ctx); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, st.Store.Record(ctx))
 		p := o.Get("/console/activity")
 		if got := sentences(p); len(got) == 0 || got[0] != row.want {
 			t.Errorf("got %q, want %q first", got, row.want)
@@ -96,9 +94,7 @@ func TestActivityIsPaged(t *testing.T) {
 	st := stacktest.NewIdentity(t, on)
 	o := newOperator(t, st)
 	for range 60 {
-		if err := st.Store.Record(audit.With(t.Context(), audit.Event{Action: audit.KeysDropped})); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, st.Store.Record(audit.With(t.Context(), audit.Event{Action: audit.KeysDropped})))
 	}
 	count, next := 0, "/console/activity?action=keys_dropped"
 	for range 4 {

@@ -51,9 +51,7 @@ func TestAppIsRegistered(t *testing.T) {
 		t.Error("got the secret in the log")
 	}
 	c, err := st.Store.Client(t.Context(), found[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if c.Operator || c.IntrospectAny || c.DetailApproved || c.Options.FirstParty || c.Options.Federated.IsSet() ||
 		c.Public || !c.Options.RequirePKCE || c.Scopes != oauth.OpenID|oauth.Email || len(c.RedirectURIs) != 2 {
 		t.Errorf("got %+v, want what the form says, and no more rights", c)
@@ -117,9 +115,7 @@ func TestAppIsChanged(t *testing.T) {
 	is := func(what string, want bool, is func(*oauth.Client) bool) {
 		t.Helper()
 		got, err := st.Store.Client(t.Context(), c.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if is(got) != want {
 			t.Errorf("got %+v, want %s: %t", got, what, want)
 		}
@@ -225,9 +221,7 @@ func TestConsoleGivesNoRights(t *testing.T) {
 			}
 		}
 		got, err := st.Store.Client(t.Context(), c.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if got.Version != c.Version || got.Name != "Atlas" {
 			t.Errorf("%s: got a changed app %+v", name, got)
 		}

@@ -59,9 +59,7 @@ func TestGates(t *testing.T) {
 				row.says)
 		}
 		c, err := st.Store.Client(t.Context(), app.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if want := row.post == 303 && row.see == 200; c.Disabled != want {
 			t.Errorf("%s: got an app that is disabled: %t, want %t", row.name, c.Disabled, want)
 		}

@@ -11,16 +11,12 @@ import (
 // join adds a person to the operators' group, and leave takes them out again.
 func join(t *testing.T, st *stacktest.IdentityStack, u *account.User) {
 	t.Helper()
-	if err := st.People.AddMember(t.Context(), account.OperatorsGroup, u.ID); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.People.AddMember(t.Context(), account.OperatorsGroup, u.ID))
 }
 
 func leave(t *testing.T, st *stacktest.IdentityStack, u *account.User) {
 	t.Helper()
-	if err := st.People.RemoveMember(t.Context(), account.OperatorsGroup, u.ID); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.People.RemoveMember(t.Context(), account.OperatorsGroup, u.ID))
 }
 
 // age makes the sessions that old, and the last use of a second factor, in milliseconds.

@@ -82,9 +82,7 @@ func (o *operator) done(path, says string, fields ...string) stacktest.Page {
 func newest(t *testing.T, st *stacktest.IdentityStack, action audit.Action) audit.Event {
 	t.Helper()
 	events, err := st.Store.Events(t.Context(), audit.Filter{Action: action, Newest: true, Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if len(events) == 0 {
 		t.Fatalf("got no event %s", action)
 	}

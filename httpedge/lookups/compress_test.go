@@ -20,15 +20,11 @@ func decoded(t *testing.T, coding string, body io.Reader) io.Reader {
 	switch coding {
 	case "gzip":
 		r, err := gzip.NewReader(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		return r
 	case "zstd":
 		r, err := zstd.NewReader(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		t.Cleanup(r.Close)
 		return r
 	}
@@ -120,15 +116,11 @@ func TestCompressedChunkComesBeforeAWait(t *testing.T) {
 func openStream(t *testing.T, st *stacktest.Stack, body, coding string) *bufio.Reader {
 	t.Helper()
 	request, err := http.NewRequest("POST", st.URL+"/api/stream", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	request.Header.Set("Content-Type", "text/plain")
 	request.Header.Set("Accept-Encoding", coding)
 	res, err := st.Client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	return bufio.NewReader(decoded(t, res.Header.Get("Content-Encoding"), res.Body))
 }

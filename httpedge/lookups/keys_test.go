@@ -18,15 +18,11 @@ func keyFile(t *testing.T, names ...string) (file string, keys []string) {
 	text := "# Keys of the tests.\n\n"
 	for _, name := range names {
 		key, line, err := lookups.NewKey(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		keys, text = append(keys, key), text+line+"\r\n"
 	}
 	file = filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file, keys
 }
 
@@ -106,21 +102,15 @@ func TestKeysAreReadAgain(t *testing.T) {
 	st := stacktest.NewLookups(t, func(c *stack.Config) { c.Lookups.KeyFile = file })
 	other, fresh := keyFile(t, "shop")
 	status := func(key string) int { return st.Get(t, "/api/lookup?q=8.8.8.8", "X-Api-Key", key).Status }
-	if err := os.Rename(other, file); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.Rename(other, file))
 	if status(old[0]) != 200 || status(fresh[0]) != 401 {
 		t.Error("got the new keys, want the old ones before they are read again")
 	}
-	if err := st.LookupKeys.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.LookupKeys.Reload())
 	if status(old[0]) != 401 || status(fresh[0]) != 200 {
 		t.Error("got the old keys, want the new ones")
 	}
-	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(file, []byte("nonsense"), 0o600))
 	if err := st.LookupKeys.Reload(); err == nil || status(fresh[0]) != 200 {
 		t.Errorf("got %v, want an error and the keys as they were", err)
 	}
@@ -141,9 +131,7 @@ func TestInvalidKeyFiles(t *testing.T) {
 		most.String(): true, most.String() + "a " + hash: false,
 	} {
 		file := filepath.Join(t.TempDir(), "keys")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 		if _, err := lookups.OpenKeys(file, false); (err == nil) != valid {
 			t.Errorf("%q: got %v, want it valid: %t", text, err, valid)
 		} else if err != nil && strings.Contains(err.Error(), "0a0a") {

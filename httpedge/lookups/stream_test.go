@@ -30,9 +30,7 @@ func TestStreamIsInOrder(t *testing.T) {
 	for _, w := range want {
 		text = append(text, w.query)
 		line, err := json.Marshal(w.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		lines = append(lines, string(line), "", `{"id":[1],"query":`+string(line)+`}`)
 	}
 	raw := strings.ReplaceAll(strings.Join(text, "\n"), "\uFFFD", "\xFF")
@@ -232,14 +230,10 @@ func TestStreamLineComesWhenItIsKnown(t *testing.T) {
 	st.Get(t, "/api/lookup?q=9.9.9.9")
 	request, err := http.NewRequest("POST", st.URL+"/api/stream",
 		strings.NewReader("9.9.9.9\nx\nfast.example.com\nslow.example.com\n8.8.8.8\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	request.Header.Set("Content-Type", "text/plain")
 	res, err := st.Client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	defer res.Body.Close()
 	lines := bufio.NewReader(res.Body)
 	for _, query := range []string{"9.9.9.9", "x", "fast.example.com", "slow.example.com", "8.8.8.8"} {
@@ -291,9 +285,7 @@ func TestStreamRoomOfAnAddress(t *testing.T) {
 	statuses := make(chan string, 18)
 	for range 18 {
 		conn, err := own.Dial("tcp", strings.TrimPrefix(st.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
 		go func() {
 			if _, err := io.WriteString(conn, streamHead+"Content-Length: 1000000\r\n\r\n"+

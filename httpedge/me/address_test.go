@@ -107,9 +107,7 @@ func TestAddressChangeHidesOtherAccounts(t *testing.T) {
 func mustUser(t *testing.T, st stacktest.Reachable, email string) *account.User {
 	t.Helper()
 	u, err := st.Store.UserByEmail(t.Context(), email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return u
 }
 

@@ -26,14 +26,10 @@ func TestPersonalData(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, err := st.Store.User(t.Context(), u.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	kept.Credentials = account.Credentials{Handle: []byte("secret handle"), Passkeys: []account.Passkey{
 		{ID: []byte("secret id"), PublicKey: []byte("secret key"), Name: "My phone", SignsIn: true}}}
-	if err := st.Store.UpdateUser(t.Context(), kept); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateUser(t.Context(), kept))
 	b.Get("/me/data").Says(t, `href="/me/data/account.json"`)
 	p := b.Get("/me/data/account.json")
 	var got struct {

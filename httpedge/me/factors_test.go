@@ -26,9 +26,7 @@ func TestChangesAskForSecondFactor(t *testing.T) {
 		t.Errorf("got %s, want the key for typing, %s", p.Body, key)
 	}
 	code, err := totp.GenerateCode(secret, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	wrong := b.Send(p, "code", "12345", "current_password", stacktest.Password)
 	wrong.Shows(t, 422, "/me/factors/app")
 	if !strings.Contains(wrong.Body, secret) {

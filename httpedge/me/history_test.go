@@ -168,9 +168,7 @@ func TestHistoryIsPaged(t *testing.T) {
 			audit.Event{Action: audit.AccountEnabled, Subject: audit.OfUser(bo.ID)},
 			audit.Event{Action: audit.AccountEnabled, Subject: audit.OfClient("x"),
 				Source: audit.Source{Actor: audit.Actor{Kind: audit.User, ID: strconv.FormatInt(u.ID, 10)}}})
-		if err := st.Store.Record(ctx); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, st.Store.Record(ctx))
 	}
 	var all []string
 	older := regexp.MustCompile(`<a href="(/me/history\?before=\d+)" rel="next">Older events</a>`)

@@ -49,9 +49,7 @@ func TestInvalidProfile(t *testing.T) {
 	u := st.NewUser(t, "Ada", ada)
 	other := st.NewUser(t, "Bo", "bo@example.com")
 	other.Username = "Bo_Builds"
-	if err := st.Store.UpdateUser(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateUser(t.Context(), other))
 	b, _ := st.SignedIn(t, ada)
 	for _, c := range []struct{ field, entered, says string }{
 		{"name", " ", "Enter your name."},

@@ -130,17 +130,11 @@ func TestAccountWithoutPasswordNeedsCode(t *testing.T) {
 		b.Get("/me/"+name).Shows(t, 200, "/me/confirm")
 	}
 	u, err := st.Store.UserByPhone(t.Context(), idaPhone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	sessions, err := st.Store.Sessions(t.Context(), u.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	sessions[0].SignedIn = time.Now().Add(-11 * time.Minute)
-	if err := st.Store.UpdateSession(t.Context(), sessions[0]); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateSession(t.Context(), sessions[0]))
 	asked := b.Get("/me/delete")
 	asked.Shows(t, 200, "/me/confirm")
 	asked.Says(t, "Confirm that it is you", idaPhone[1:])

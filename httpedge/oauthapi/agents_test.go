@@ -55,9 +55,7 @@ func readAgents(t *testing.T) (all []agent) {
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return all
 }
 
@@ -91,9 +89,7 @@ type replay struct {
 func newReplay(t *testing.T) *replay {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	documents := served{"https://chatgpt.com/oauth/jwks.json": jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
 		{Key: &key.PublicKey, KeyID: "k", Algorithm: "RS256", Use: "sig"}}}}
 	for _, a := range readAgents(t) {
@@ -120,9 +116,7 @@ func newReplay(t *testing.T) *replay {
 func (r *replay) registered(t *testing.T, sent map[string]any) (id, secret, method string) {
 	t.Helper()
 	body, err := json.Marshal(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	r.callers++
 	a := register(t, r.st, string(body), "User-Agent", "",
 		"X-Forwarded-For", fmt.Sprintf("203.0.%d.1", r.callers))

@@ -17,13 +17,9 @@ import (
 func TestClientAuthenticatesWithKeys(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	c := st.NewClient(t, func(c *oauth.Client) {
 		c.Secrets, c.Options.JWKS = nil, string(set)
 		c.Grants |= oauth.DeviceCodeGrant

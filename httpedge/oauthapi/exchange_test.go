@@ -150,9 +150,7 @@ func TestExchangeIsRecorded(t *testing.T) {
 	g.PostToken(t, exchange(g.mail, next, crmAPI)).Object(t)
 	g.PostToken(t, exchange(g.mail, next, notesAPI)).FailsAs(t, 400, "invalid_target")
 	events, err := g.Store.Events(t.Context(), audit.Filter{UserID: g.user.ID, Action: audit.Authorized, Limit: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	got := map[string]int{}
 	for _, e := range events {
 		if e.Data["from"] != nil {

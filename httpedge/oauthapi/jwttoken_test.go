@@ -23,17 +23,11 @@ func opened(t *testing.T, st *stacktest.IdentityStack, token string) oauth.JWTAc
 		t.Errorf("got type %v, want at+jwt", typ)
 	}
 	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(st.Tokens.JWKS(), &set); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, json.Unmarshal(st.Tokens.JWKS(), &set))
 	payload, err := signed.Verify(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	var claims oauth.JWTAccessToken
-	if err := json.Unmarshal(payload, &claims); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, json.Unmarshal(payload, &claims))
 	return claims
 }
 
@@ -123,8 +117,6 @@ func TestAccessTokenAsJWT(t *testing.T) {
 func idTokenWith(t *testing.T, st *stacktest.IdentityStack, claims oauth.JWTAccessToken) string {
 	t.Helper()
 	jwt, err := st.Tokens.Sign("RS256", "JWT", claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return jwt
 }

@@ -27,18 +27,14 @@ func TestGoOAuth2Client(t *testing.T) {
 				TokenURL: st.URL + "/oauth/token", AuthStyle: style}}
 		pkce := oauth2.GenerateVerifier()
 		start, err := url.Parse(config.AuthCodeURL("s t&ä", oauth2.S256ChallengeOption(pkce)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		b := st.NewBrowser(t)
 		next := b.SignIn(start.Query(), rosa)
 		if next.Location == "" {
 			next = b.Send(next, "decision", "allow")
 		}
 		token, err := config.Exchange(ctx, next.Code(t, st), oauth2.VerifierOption(pkce))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if left := time.Until(token.Expiry); token.RefreshToken == "" || left < 59*time.Minute ||
 			left > time.Hour {
 			t.Errorf("got %v left and a refresh token %v, want an hour and one", left,
@@ -51,9 +47,7 @@ func TestGoOAuth2Client(t *testing.T) {
 			t.Fatalf("got %v, want a refreshed token", err)
 		}
 		res, err := oauth2.NewClient(ctx, source).Get(st.URL + "/api/user")
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if a := stacktest.ReadResponse(t, res); a.Status != 200 || a.Object(t)["email"] != rosa {
 			t.Errorf("got %d %s, want Rosa's profile", a.Status, a.Body)
 		}

@@ -41,9 +41,7 @@ func newRelyingParty(
 	})
 	ctx := oidc.ClientContext(t.Context(), st.Client)
 	provider, err := oidc.NewProvider(ctx, st.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return &relyingParty{c, st, provider, oauth2.Config{
 		ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: stacktest.RedirectURI,
 		Endpoint: provider.Endpoint(),
@@ -90,33 +88,25 @@ func TestRelyingParty(t *testing.T) {
 		signedIn := time.Now().Add(-time.Hour)
 		code := r.code(t, u, oauth.OpenID|oauth.Email|oauth.Profile, signedIn)
 		tokens, err := r.config.Exchange(r.ctx, code)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		idToken := r.verify(t, tokens)
 		var claims struct {
 			AuthTime int64  `json:"auth_time"`
 			AZP      string `json:"azp"`
 		}
-		if err := idToken.Claims(&claims); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, idToken.Claims(&claims))
 		if idToken.Issuer != st.URL || idToken.Nonce != "n-0S6_WzA2Mj" ||
 			claims.AuthTime != signedIn.Unix() || claims.AZP != r.ID {
 			t.Errorf("%s: got %+v, %+v", alg, idToken, claims)
 		}
 		info, err := r.provider.UserInfo(r.ctx, oauth2.StaticTokenSource(tokens))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if info.Subject != idToken.Subject || info.Email != "ann@example.com" || !info.EmailVerified {
 			t.Errorf("%s: got %+v, want the claims of %s", alg, info, idToken.Subject)
 		}
 		refreshed, err := r.config.TokenSource(r.ctx,
 			&oauth2.Token{RefreshToken: tokens.RefreshToken}).Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if again := r.verify(t, refreshed); again.Nonce != "" || again.Subject != idToken.Subject {
 			t.Errorf("%s: got %+v after a refresh, want no nonce and the same user", alg, again)
 		}
@@ -131,9 +121,7 @@ func TestRotationReachesRelyingParty(t *testing.T) {
 	var texts []string
 	for range 2 {
 		tokens, err := r.config.Exchange(r.ctx, r.code(t, u, oauth.OpenID, time.Now()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		r.verify(t, tokens)
 		texts = append(texts, tokens.Extra("id_token").(string))
 		if _, err := st.Tokens.RotateKeys(t.Context(), oauth.ES256Keys, true, time.Now()); err != nil {
@@ -141,9 +129,7 @@ func TestRotationReachesRelyingParty(t *testing.T) {
 		}
 	}
 	fresh, err := oidc.NewProvider(r.ctx, st.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	for _, text := range texts {
 		if _, err := fresh.Verifier(&oidc.Config{ClientID: r.ID}).Verify(r.ctx, text); err != nil {
 			t.Errorf("an id_token of a former key is refused: %v", err)
@@ -382,9 +368,7 @@ func TestUserInfoOfEndedToken(t *testing.T) {
 	a.Has(t, "WWW-Authenticate", userInfoHeader(st,
 		`, error="invalid_token", error_description="The access token expired"`))
 	ended := st.Seal(t, oauth.AccessToken{ClientID: c.ID, UserID: u.ID, Scopes: oauth.OpenID})
-	if err := st.People.DisableUser(t.Context(), u.ID, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.People.DisableUser(t.Context(), u.ID, time.Now()))
 	if a := st.Get(t, "/oauth/userinfo", "Authorization", "Bearer "+ended); a.Status != 401 {
 		t.Errorf("got %d %s for a disabled user, want 401", a.Status, a.Body)
 	}

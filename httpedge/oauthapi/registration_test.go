@@ -95,16 +95,12 @@ func TestRegisteredClientSignsIn(t *testing.T) {
 		c.Options.BackchannelLogoutURI != "" {
 		t.Errorf("got %+v, %v, want a client that stays and is not approved", c, err)
 	}
-	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(2*oauth.ConsentWithin)); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Tokens.EndClients(t.Context(), time.Now().Add(2*oauth.ConsentWithin)))
 	access, _ := again.Object(t)["access_token"].(string)
 	if r := st.Get(t, "/api/user", "Authorization", "Bearer "+access); r.Status != 200 {
 		t.Errorf("got %d %s for a client that a person uses", r.Status, r.Body)
 	}
-	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(2*oauth.ClientIdle)); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Tokens.EndClients(t.Context(), time.Now().Add(2*oauth.ClientIdle)))
 	if r := st.Get(t, "/api/user", "Authorization", "Bearer "+access); r.Status != 401 {
 		t.Errorf("got %d %s for a client that was ended, want 401", r.Status, r.Body)
 	}
@@ -139,9 +135,7 @@ func TestRegisteredClientIsStrange(t *testing.T) {
 		t.Errorf("got %s, want the origin in the place of the name", ask.Body)
 	}
 	user, err := st.Store.UserByEmail(t.Context(), rosa)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	account := strconv.FormatInt(user.ID, 10)
 	if p := b.Send(ask, "account", account); p.Status != 200 || p.Location != "" {
 		t.Errorf("got %d to %q before a consent, want a page", p.Status, p.Location)
@@ -430,9 +424,7 @@ SELECT 'c' || i, 'x', '', TRUE, FALSE, FALSE, FALSE, FALSE, FALSE, 1, 1, 1, 0, 1
 	if _, err := st.Tokens.Client(t.Context(), honest["client_id"].(string)); err != nil {
 		t.Errorf("got %v, want the client of another network", err)
 	}
-	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(oauth.ConsentWithin)); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Tokens.EndClients(t.Context(), time.Now().Add(oauth.ConsentWithin)))
 	if r := register(t, st, agentRegistration, "X-Forwarded-For", "2001:db8:2::1"); r.Status != 201 {
 		t.Errorf("got %d %s after the others have ended", r.Status, r.Body)
 	}
@@ -442,9 +434,7 @@ func TestRegistrationIsRecorded(t *testing.T) {
 	st := stacktest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
 	id := register(t, st, agentRegistration).Object(t)["client_id"].(string)
 	register(t, st, "{}")
-	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(oauth.ConsentWithin)); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Tokens.EndClients(t.Context(), time.Now().Add(oauth.ConsentWithin)))
 	events, err := st.Store.Events(t.Context(), audit.Filter{Limit: 10})
 	if err != nil || len(events) != 2 {
 		t.Fatalf("got %v, %v, want two events", events, err)

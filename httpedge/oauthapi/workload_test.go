@@ -65,18 +65,12 @@ func published(t *testing.T, key *rsa.PublicKey, more string) string {
 func TestWorkloads(t *testing.T) {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	certificate, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)},
 		&x509.Certificate{SerialNumber: big.NewInt(1)}, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	good := published(t, &key.PublicKey, "")
 	release := make(chan struct{})
 	slow := func(w http.ResponseWriter, r *http.Request) {
@@ -120,9 +114,7 @@ func TestWorkloads(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(p.Certificate())
 	fetcher, err := fetch.New(fetch.Config{Roots: roots, Allow: netip.Addr.IsLoopback})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	st := stacktest.NewIdentity(t, func(c *stack.Config) { c.Identity.Fetcher = fetcher })
 	client := map[string]stacktest.Client{}
 	for name := range p.keys {

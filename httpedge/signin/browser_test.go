@@ -214,9 +214,7 @@ func TestChoiceIsBoundToTheRequest(t *testing.T) {
 	b := st.NewBrowser(t)
 	consent := b.SignIn(c.Request(), rosa)
 	u, err := url.Parse(consent.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	chosen := u.Query().Get("chosen")
 	if chosen == "" {
 		t.Fatalf("got %s, want a choice in it", consent.Path)
@@ -331,9 +329,7 @@ func TestNamesArePlainText(t *testing.T) {
 	c := st.NewClient(t, nil)
 	changed := *c.Client
 	changed.Name = hostile
-	if err := st.Store.UpdateClient(t.Context(), &changed); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateClient(t.Context(), &changed))
 	st.NewUser(t, hostile, rosa)
 	b := st.NewBrowser(t)
 	login := b.Get("/oauth/authorize?" + c.Request().Encode())

@@ -107,9 +107,7 @@ func newPhoneOwner(st stacktest.Reachable, t *testing.T) *account.User {
 	t.Helper()
 	u := st.NewUser(t, "Ida", ida)
 	u.Phone = idaPhone
-	if err := st.Store.UpdateUser(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateUser(t.Context(), u))
 	return u
 }
 
@@ -160,9 +158,7 @@ func TestOperatorsForbidPhoneInsteadOfPassword(t *testing.T) {
 	st := newProxied(t, func(c *stack.Config) { c.Identity.PhoneReplacesPassword = false })
 	u := newPhoneOwner(st, t)
 	u.PhoneSignIn = true // from before
-	if err := st.Store.UpdateUser(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateUser(t.Context(), u))
 	b := browserAt(st, t, 1)
 	me := b.Send(b.Get("/login"), "email", ida, "password", stacktest.Password)
 	if strings.Contains(me.Body, "code to my phone") {

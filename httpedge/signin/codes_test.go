@@ -129,9 +129,7 @@ func TestPersonalDataIsNotLogged(t *testing.T) {
 func gathered(t *testing.T, st stacktest.Reachable) string {
 	t.Helper()
 	families, err := st.Metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	var all strings.Builder
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -173,9 +171,7 @@ func hashes(st stacktest.Reachable, t *testing.T, path, field string, has bool) 
 		to = u.Phone
 	}
 	if has {
-		if err := st.Store.CreateUser(t.Context(), u); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, st.Store.CreateUser(t.Context(), u))
 	}
 	b := st.NewBrowser(t)
 	send := func(path string, fields url.Values, want int) (stacktest.Page, int64) {

@@ -123,9 +123,7 @@ func TestDeviceSignsIn(t *testing.T) {
 		Endpoint: oauth2.Endpoint{DeviceAuthURL: st.URL + "/oauth/device_authorization",
 			TokenURL: st.URL + "/oauth/token", AuthStyle: oauth2.AuthStyleInParams}}
 	device, err := config.DeviceAuth(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	got := make(chan *oauth2.Token, 1)
 	go func() {
 		token, err := config.DeviceAccessToken(ctx, device)
@@ -136,9 +134,7 @@ func TestDeviceSignsIn(t *testing.T) {
 	}()
 	b := st.NewBrowser(t)
 	complete, err := url.Parse(device.VerificationURIComplete)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	enter := atDevice(b, complete.RequestURI(), rosa)
 	enter.Shows(t, 200, "/device")
 	if _, fields := enter.Form(t); fields.Get("user_code") != device.UserCode {

@@ -27,9 +27,7 @@ func claimsOf(t *testing.T, jwt string) (claims map[string]any) {
 	if err == nil {
 		err = json.Unmarshal(text, &claims)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return claims
 }
 

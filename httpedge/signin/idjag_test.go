@@ -170,26 +170,18 @@ func TestTokenForIDJAG(t *testing.T) {
 func TestIDJAGsThatAreRefused(t *testing.T) {
 	f := newIDJAG(t)
 	wrong, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	small, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	now, own := time.Now().Unix(), f.Tokens.Issuer()
 	public, err := x509.MarshalPKIXPublicKey(&f.up.key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	as := func(alg jose.SignatureAlgorithm, key any, kid, typ string) string {
 		return stacktest.SignJWT(t, alg, key, f.claims(),
 			(&jose.SignerOptions{}).WithHeader("kid", kid).WithType(jose.ContentType(typ)))
 	}
 	text, err := json.Marshal(f.claims())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	url64 := base64.RawURLEncoding.EncodeToString
 	unsigned := url64([]byte(`{"alg":"none","typ":"oauth-id-jag+jwt"}`)) + "." + url64(text) + "."
 	good := f.sign(f.claims())
@@ -258,9 +250,7 @@ func TestIDJAGsThatAreRefused(t *testing.T) {
 	f.up.offer(f.IdentityStack, "acme", func(p *oauth.Provider) { p.Disabled = true })
 	f.send(f.sign(f.claims())).FailsAs(t, 400, "invalid_grant")
 	f.up.offer(f.IdentityStack, "acme", nil)
-	if err := f.People.DisableUser(t.Context(), f.person.ID, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, f.People.DisableUser(t.Context(), f.person.ID, time.Now()))
 	f.send(f.sign(f.claims())).FailsAs(t, 400, "invalid_grant")
 	logged := f.Log.String()
 	for _, secret := range []string{"ada-1", good} {
@@ -274,9 +264,7 @@ func TestIDJAGsThatAreRefused(t *testing.T) {
 func TestWrongIDJAGsAreThrottled(t *testing.T) {
 	f := newIDJAG(t)
 	wrong, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	key := f.up.key
 	f.up.key = wrong
 	assertion := f.sign(f.claims())

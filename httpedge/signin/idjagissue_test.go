@@ -90,9 +90,7 @@ func TestIDJAGBetweenServices(t *testing.T) {
 	}
 	person := &account.User{Name: "Rosa", Credentials: account.Credentials{Connections: []account.Connection{
 		{Issuer: f.URL, Subject: strconv.FormatInt(f.user.ID, 10), Created: time.Now()}}}}
-	if err := app.Store.CreateUser(t.Context(), person); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, app.Store.CreateUser(t.Context(), person))
 	redeem := func(assertion any) stacktest.Response {
 		return app.PostToken(t, stacktest.Values("grant_type", jwtBearer, "client_id", agent.ID,
 			"client_secret", agent.Secret, "assertion", assertion.(string)))
@@ -167,9 +165,7 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 		claims := maps.Clone(said)
 		claims[claim] = value
 		jwt, err := f.Tokens.Sign("RS256", typ, claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		return jwt
 	}
 	for _, row := range []struct {
@@ -245,9 +241,7 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 		t.Run("ended "+name, func(t *testing.T) {
 			c, b := f.newClient(t, otherService, nil), f.NewBrowser(t)
 			tokens := f.letIn(t, b, c)
-			if err := end(c, b); err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, end(c, b))
 			f.ask(t, c, tokens["id_token"], otherService).FailsAs(t, 400, "invalid_request")
 			a := f.ask(t, c, tokens["refresh_token"], otherService, "subject_token_type",
 				"urn:ietf:params:oauth:token-type:refresh_token")
@@ -256,9 +250,7 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 			}
 		})
 	}
-	if err := f.People.DisableUser(t.Context(), f.user.ID, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, f.People.DisableUser(t.Context(), f.user.ID, time.Now()))
 	f.ask(t, stranger, theirs["id_token"], otherService).FailsAs(t, 400, "invalid_request")
 	f.ask(t, f.client, forge("JWT", "iss", f.URL), otherService).FailsAs(t, 400, "invalid_request")
 	off := stacktest.NewIdentity(t)

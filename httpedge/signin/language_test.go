@@ -12,9 +12,7 @@ import (
 // TestLanguageOfPages tries each source of a page's language, the strongest one last.
 func TestLanguageOfPages(t *testing.T) {
 	all, err := texts.Load(texts.Options{Drafts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	st := stacktest.NewIdentity(t, func(c *stack.Config) { c.Languages = all })
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)

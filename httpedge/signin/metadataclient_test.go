@@ -254,9 +254,7 @@ func TestDocumentThatCannotBeFetched(t *testing.T) {
 			c.Options.MetadataFetched = time.Now().Add(-ago).UnixMilli()
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 	}
 	const day = 24 * time.Hour
 	fetched(20 * day)
@@ -280,9 +278,7 @@ func TestDocumentThatCannotBeFetched(t *testing.T) {
 	b.Send(b.Authorize(askedByAgent(agentReturn)), "account", stacktest.ChooserValue(user.ID)).
 		Shows(t, 200, "/consent")
 	grant := oauth.Grant{UserID: user.ID, ClientID: c.ID}
-	if err := st.Tokens.RevokeAll(t.Context(), &oauth.Revoke{Consent: &grant}); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Tokens.RevokeAll(t.Context(), &oauth.Revoke{Consent: &grant}))
 	b.Authorize(askedByAgent(agentReturn)).Shows(t, 400, "/oauth/authorize") // nobody consents any more
 	const unknown = "https://unknown.example/client.json"
 	other := askedByAgent(agentReturn)

@@ -31,9 +31,7 @@ func TestTokensAreNotMixedUp(t *testing.T) {
 	var claims map[string]any
 	verify(t, st, idToken, "JWT", &claims)
 	logout, err := st.Tokens.Sign("RS256", "logout+jwt", claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	code := b.Authorize(askedOpenID(c, "prompt", "none")).Code(t, st)
 	for what, text := range map[string]string{"id_token": idToken, "logout token": logout, "code": code,
 		"refresh token": tokens["refresh_token"].(string)} {
@@ -122,22 +120,14 @@ func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
 	verify(t, st, hint, "JWT", &claims)
 	var set jose.JSONWebKeySet
 	text := st.Tokens.JWKS()
-	if err := json.Unmarshal(text, &set); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, json.Unmarshal(text, &set))
 	public := set.Keys[0]
 	der, err := x509.MarshalPKIXPublicKey(public.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	jwk, err := public.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	own, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	forge := func(alg jose.SignatureAlgorithm, key any) string {
 		t.Helper()
 		return stacktest.SignJWT(t, alg, key, claims,
@@ -173,14 +163,10 @@ func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
 func mixedAlgorithm(t *testing.T, st *stacktest.IdentityStack, kid string, claims any) string {
 	t.Helper()
 	jwt, err := st.Tokens.Sign("ES256", "JWT", claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	_, rest, _ := strings.Cut(jwt, ".")
 	header, err := json.Marshal(map[string]string{"alg": "ES256", "kid": kid, "typ": "JWT"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return base64.RawURLEncoding.EncodeToString(header) + "." + rest
 }
 
@@ -207,9 +193,7 @@ func TestLogoutWithExpiredHint(t *testing.T) {
 			change(&said)
 		}
 		jwt, err := st.Tokens.Sign("RS256", token.IDTokenTyp, said)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		return jwt
 	}
 	for what, change := range map[string]func(*token.IDToken){
@@ -266,13 +250,9 @@ func TestDeviceGrantEndsWithSession(t *testing.T) {
 // TestMetadataClientWithKeys has a client that is a URL authenticate with the keys of its document.
 func TestMetadataClientWithKeys(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	const redirect, keysURL = "https://agent.example/cb", "https://agent.example/jwks"
 	document := func(keys string) string {
 		return strings.Replace(agentDocument(redirect), `"none"`, `"private_key_jwt",`+keys, 1)
@@ -319,9 +299,7 @@ func TestLookalikeHostIsNotHidden(t *testing.T) {
 	} {
 		text, err := json.Marshal(map[string]any{"client_id": address, "client_name": "Agent",
 			"client_uri": "https://agent.example/", "redirect_uris": []string{"https://evil.example/cb"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		st := stacktest.NewIdentity(t, withDocuments(&documents{texts: map[string]string{
 			address: string(text)}}))
 		user := st.NewUser(t, "Rosa", rosa)

@@ -145,13 +145,9 @@ func TestPasskeyProvesAndRenews(t *testing.T) {
 	key := passkeytest.New(t, st.URL)
 	addPasskey(t, b, key).Shows(t, 200, "/me/passkeys")
 	u, err := st.Store.UserByEmail(t.Context(), rosa)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	u.Credentials.Passkeys[0].Created = time.Now().Add(-25 * time.Hour)
-	if err := st.Store.UpdateUser(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.UpdateUser(t.Context(), u))
 
 	b = st.NewBrowser(t)
 	login := b.Get("/login")
@@ -234,9 +230,7 @@ func TestPasskeysOfDisabledAccount(t *testing.T) {
 	b.Send(b.Get("/login"), "email", rosa, "password", stacktest.Password).Shows(t, 200, "/me")
 	key := passkeytest.New(t, st.URL)
 	addPasskey(t, b, key).Shows(t, 200, "/me/passkeys")
-	if err := st.People.DisableUser(t.Context(), u.ID, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.People.DisableUser(t.Context(), u.ID, time.Now()))
 	fresh := st.NewBrowser(t)
 	p := usePasskey(t, fresh, fresh.Get("/login"), "/login/passkey", key)
 	p.Shows(t, 403, "/login/passkey")

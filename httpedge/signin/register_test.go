@@ -481,9 +481,7 @@ func TestPagesWithoutMessengerDoNotExist(t *testing.T) {
 func TestDisabledAccountCannotSignIn(t *testing.T) {
 	st := stacktest.NewReachable(t)
 	u := &account.User{Name: "Ida", Phone: idaPhone, Disabled: true}
-	if err := st.Store.CreateUser(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, st.Store.CreateUser(t.Context(), u))
 	b := st.NewBrowser(t)
 	p := b.Send(b.Get("/register/phone"), "phone_number", idaPhone)
 	p = b.Send(p, "code", st.Mail.Next(t, idaPhone).Code)

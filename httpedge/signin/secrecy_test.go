@@ -114,18 +114,12 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 func countersOf(t *testing.T, st *stacktest.IdentityStack) string {
 	t.Helper()
 	res, err := st.Client.Get(st.AdminURL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	families, err := st.Metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	var text strings.Builder
 	text.Write(body)
 	for _, family := range families {

@@ -48,9 +48,7 @@ func (l *letters) Send(ctx context.Context, m account.Message) error {
 // newReader returns a reader of a service whose name is Atlas.
 func newReader(t *testing.T, language string) *reader {
 	all, err := texts.Load(texts.Options{Drafts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	l := &letters{}
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var m struct{ Channel, To, Subject, Text string }
@@ -63,15 +61,11 @@ func newReader(t *testing.T, language string) *reader {
 		l.all = append(l.all, m.Channel+" to "+m.To+"\n"+m.Subject+"\n"+m.Text)
 	}))
 	target, err := messenger.ParseTarget(hook.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	l.written, err = messenger.New(messenger.Config{Targets: []messenger.Target{target},
 		Secret: strings.Repeat("s", 64), Languages: all, Logger: slog.New(slog.DiscardHandler),
 		Brand: brand.Brand{Name: "Atlas", Host: "atlas.example"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	st := stacktest.NewReachable(t, func(c *stack.Config) {
 		c.Languages, c.Brand.Name = all, "Atlas"
 		l.CodeSender, c.Identity.Sender = c.Identity.Sender, l

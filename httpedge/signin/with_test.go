@@ -50,9 +50,7 @@ type upstream struct {
 func newUpstream(t *testing.T, claims map[string]any) *upstream {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	u := &upstream{t: t, key: key, claims: claims}
 	u.Server = httptest.NewServer(http.HandlerFunc(u.serve))
 	t.Cleanup(u.Close)
@@ -176,13 +174,9 @@ func leave(t *testing.T, b *stacktest.Browser, p stacktest.Page) string {
 		return http.ErrUseLastResponse
 	}, Transport: &http.Transport{DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(t.Context(), "GET", to.Location, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	response.Body.Close()
 	back, err := url.Parse(response.Header.Get("Location"))
 	if err != nil || back.Path == "" {
@@ -206,9 +200,7 @@ func ofAda() map[string]any {
 func connectionsOf(t *testing.T, st *stacktest.IdentityStack, email string) []account.Connection {
 	t.Helper()
 	u, err := st.Store.UserByEmail(t.Context(), email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return u.Credentials.Connections
 }
 
@@ -391,9 +383,7 @@ func TestLyingProvider(t *testing.T) {
 		}
 	}
 	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	for _, row := range []struct {
 		name   string
 		change func(u *upstream)
@@ -678,9 +668,7 @@ func TestGroupsOfProviders(t *testing.T) {
 	}
 	b := signIn("Staff", "Other")
 	u, err := st.Store.UserByConnection(t.Context(), up.URL, "ada-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	path := fmt.Sprintf("/users/%d", u.ID)
 	o.Do(204, "PUT", fmt.Sprintf("/groups/sales/members/%d", u.ID), "")
 	free := st.NewClient(t, func(c *oauth.Client) { c.Scopes = oauth.GrantableScopes })
@@ -707,9 +695,7 @@ func TestGroupsOfProviders(t *testing.T) {
 		{"a sign-in without the group", func() { b = signIn("Other") }},
 		{"another mapping", func() { offer(map[string]string{"Staff": "sales"}) }},
 		{"the provider is gone", func() {
-			if err := st.Tokens.DeleteProvider(t.Context(), "acme"); err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, st.Tokens.DeleteProvider(t.Context(), "acme"))
 			offer(map[string]string{"Staff": "staff"})
 		}},
 		{"the connection is removed", func() {
@@ -748,9 +734,7 @@ func TestWaitingConnectionFollowsProvider(t *testing.T) {
 			up.offer(st, "acme", func(p *oauth.Provider) { p.Disabled = true })
 		}, 0},
 		"gone": {func(t *testing.T, st *stacktest.IdentityStack, _ *upstream) {
-			if err := st.Tokens.DeleteProvider(t.Context(), "acme"); err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, st.Tokens.DeleteProvider(t.Context(), "acme"))
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

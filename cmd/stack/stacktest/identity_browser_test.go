@@ -36,7 +36,7 @@ func (b *browser) open(method, target string, form url.Values, headers ...string
 	b.t.Helper()
 	p, err := b.Open(context.Background(), method, target, form,
 		append(headers, "X-Forwarded-For", b.caller)...)
-	must(b.t, err)
+	stacktest.Must(b.t, err)
 	path, query, _ := strings.Cut(p.Path, "?")
 	return page{stacktest.Page{Response: stacktest.Response{Status: p.Status, Header: p.Header, Body: p.Body},
 		Path: p.Path, Location: p.To}, b.row, path, query}

@@ -24,9 +24,9 @@ var unbroken = strings.NewReplacer("\r", "", "\n", "")
 func handled(t *testing.T, base, method, target, body string, headers ...string) reply {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	must(t, err)
+	stacktest.Must(t, err)
 	defer conn.Close()
-	must(t, conn.SetDeadline(time.Now().Add(timeout)))
+	stacktest.Must(t, conn.SetDeadline(time.Now().Add(timeout)))
 	var request strings.Builder
 	fmt.Fprintf(&request, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n",
 		method, strings.NewReplacer("\r", "", "\n", "", " ", "").Replace(target), len(body))
@@ -89,7 +89,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	_, err := st.Store.CreateSession(f.Context(), &account.Session{Hash: oauth.HashOf(s.session),
 		UserID: s.user.ID, Created: now, SignedIn: now,
 		Seen: now, Expires: now.Add(time.Hour), Device: "curl"})
-	must(f, err)
+	stacktest.Must(f, err)
 	return s
 }
 

@@ -47,7 +47,7 @@ func TestIssuingWritesNothing(t *testing.T) {
 			}
 			issue()
 			db, err := sql.Open(test.driver, test.source)
-			must(t, err)
+			stacktest.Must(t, err)
 			defer db.Close()
 			before := sizes(t, db, test.driver, test.files)
 			for range tokens {
@@ -68,30 +68,30 @@ func sizes(t *testing.T, db *sql.DB, driver string, files []string) map[string]i
 		tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 	}
 	rows, err := db.Query(tables)
-	must(t, err)
+	stacktest.Must(t, err)
 	var counts []string
 	for rows.Next() {
 		var name string
-		must(t, rows.Scan(&name))
+		stacktest.Must(t, rows.Scan(&name))
 		counts = append(counts, fmt.Sprintf("SELECT '%s', count(*) FROM %s", name, name))
 	}
-	must(t, rows.Err())
+	stacktest.Must(t, rows.Err())
 	if len(counts) < 10 {
 		t.Fatalf("got %d tables, want all", len(counts))
 	}
 	found := map[string]int64{}
 	rows, err = db.Query(strings.Join(counts, " UNION ALL "))
-	must(t, err)
+	stacktest.Must(t, err)
 	for rows.Next() {
 		var name string
 		var n int64
-		must(t, rows.Scan(&name, &n))
+		stacktest.Must(t, rows.Scan(&name, &n))
 		found[name] = n
 	}
-	must(t, rows.Err())
+	stacktest.Must(t, rows.Err())
 	for _, name := range files {
 		info, err := os.Stat(name)
-		must(t, err)
+		stacktest.Must(t, err)
 		found[filepath.Base(name)] = info.Size()
 	}
 	return found

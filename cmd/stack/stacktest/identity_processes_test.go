@@ -83,41 +83,34 @@ var endings = []ending{
 		}
 	}},
 	{"user's tokens revoked", func(r *row, _ stacktest.Client, u int64, _ pair, _ string) {
-		must(r.t, r.Tokens.RevokeAll(r.t.Context(), &oauth.Revoke{UserID: u}))
+		stacktest.Must(r.t, r.Tokens.RevokeAll(r.t.Context(), &oauth.Revoke{UserID: u}))
 	}},
 	{"user's password reset", func(r *row, _ stacktest.Client, u int64, _ pair, _ string) {
-		must(r.t, r.People.ResetPassword(r.t.Context(), u, "another horse and staple", time.Now()))
+		stacktest.Must(r.t, r.People.ResetPassword(r.t.Context(), u, "another horse and staple", time.Now()))
 	}},
 	{"user disabled", func(r *row, _ stacktest.Client, u int64, _ pair, _ string) {
-		must(r.t, r.People.DisableUser(r.t.Context(), u, time.Now()))
+		stacktest.Must(r.t, r.People.DisableUser(r.t.Context(), u, time.Now()))
 	}},
 	{"user deleted", func(r *row, _ stacktest.Client, u int64, _ pair, _ string) {
-		must(r.t, r.People.DeleteUser(r.t.Context(), u, time.Now()))
+		stacktest.Must(r.t, r.People.DeleteUser(r.t.Context(), u, time.Now()))
 	}},
 	{"consent withdrawn", func(r *row, c stacktest.Client, u int64, _ pair, _ string) {
 		grant := oauth.Grant{UserID: u, ClientID: c.ID}
-		must(r.t, r.Tokens.RevokeAll(r.t.Context(), &oauth.Revoke{Consent: &grant}))
+		stacktest.Must(r.t, r.Tokens.RevokeAll(r.t.Context(), &oauth.Revoke{Consent: &grant}))
 	}},
 	{"client's tokens revoked", func(r *row, c stacktest.Client, _ int64, _ pair, _ string) {
-		must(r.t, r.Tokens.RevokeAll(r.t.Context(), &oauth.Revoke{ClientID: c.ID}))
+		stacktest.Must(r.t, r.Tokens.RevokeAll(r.t.Context(), &oauth.Revoke{ClientID: c.ID}))
 	}},
 	{"client disabled", func(r *row, c stacktest.Client, _ int64, _ pair, _ string) {
 		_, err := r.Tokens.UpdateClient(r.t.Context(), c.ID, func(c *oauth.Client) error {
 			c.Disabled = true
 			return nil
 		})
-		must(r.t, err)
+		stacktest.Must(r.t, err)
 	}},
 	{"client deleted", func(r *row, c stacktest.Client, _ int64, _ pair, _ string) {
-		must(r.t, r.Tokens.DeleteClient(r.t.Context(), c.ID))
+		stacktest.Must(r.t, r.Tokens.DeleteClient(r.t.Context(), c.ID))
 	}},
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func clientForm(c stacktest.Client, form ...string) []string {
@@ -170,7 +163,7 @@ func TestEndsReachAllProcesses(t *testing.T) {
 		}
 	}
 	_, err := here.Tokens.RotateKeys(t.Context(), oauth.TokenKeys, true, time.Now())
-	must(t, err)
+	stacktest.Must(t, err)
 	for _, r := range all {
 		r.wantVerdict("keys dropped", other, token.TokenInvalid)
 	}
@@ -189,7 +182,7 @@ func TestEndsReachProcessWithAnotherClock(t *testing.T) {
 			now := func() time.Time { return time.Now().Add(ahead) }
 			tokens := here.issueAt(now(), redemption(c, here.code(c, u, now(), nil)))
 			there.wantVerdict("before", tokens.AccessToken, token.Admitted)
-			must(t, here.Tokens.RevokeAll(t.Context(), &oauth.Revoke{UserID: u.ID}))
+			stacktest.Must(t, here.Tokens.RevokeAll(t.Context(), &oauth.Revoke{UserID: u.ID}))
 			there.wantVerdict("user's tokens revoked", tokens.AccessToken, token.TokenInvalid)
 
 			next := here.issueAt(now(), redemption(c, here.code(c, u, now(), nil)))
@@ -254,9 +247,9 @@ type wire struct {
 func newWire(t *testing.T, database string) (_ *wire, via string) {
 	t.Helper()
 	target, err := url.Parse(database)
-	must(t, err)
+	stacktest.Must(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	stacktest.Must(t, err)
 	w := &wire{ln: ln, to: target.Host, all: map[net.Conn]bool{}}
 	var pumps sync.WaitGroup
 	pumps.Go(func() {
@@ -410,7 +403,7 @@ func TestRewrapBesideServerWithOldKeyFile(t *testing.T) {
 	before := r.issue(c, r.user(), oauth.ViewUser)
 	next := filepath.Join(t.TempDir(), "next.key")
 	key := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("n", 32)))
-	must(t, os.WriteFile(next, []byte(key), 0o600))
+	stacktest.Must(t, os.WriteFile(next, []byte(key), 0o600))
 	config := sqlstore.Config{
 		URL: database, KeyFiles: []string{old}, Logger: slog.New(slog.DiscardHandler),
 	}
@@ -430,6 +423,6 @@ func TestRewrapBesideServerWithOldKeyFile(t *testing.T) {
 	}
 	config.KeyFiles = []string{next}
 	store, err := sqlstore.Open(t.Context(), config)
-	must(t, err)
-	must(t, store.Close())
+	stacktest.Must(t, err)
+	stacktest.Must(t, store.Close())
 }

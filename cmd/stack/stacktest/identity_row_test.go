@@ -107,7 +107,7 @@ func (r *row) user(change ...func(*account.User)) *account.User {
 	for _, f := range change {
 		f(u)
 	}
-	must(r.t, r.Store.CreateUser(r.t.Context(), u))
+	stacktest.Must(r.t, r.Store.CreateUser(r.t.Context(), u))
 	return u
 }
 
@@ -122,7 +122,7 @@ func (r *row) code(c stacktest.Client, u *account.User, at time.Time,
 	change func(*oauth.AuthorizationCode)) string {
 	r.t.Helper()
 	current, err := r.Store.User(r.t.Context(), u.ID)
-	must(r.t, err)
+	stacktest.Must(r.t, err)
 	code := oauth.AuthorizationCode{ClientID: c.ID, UserID: u.ID,
 		Epochs: oauth.Epochs{User: current.Epoch}, RedirectURI: stacktest.RedirectURI,
 		Scopes: oauth.UserScopes, CodeChallenge: stacktest.Challenge()}

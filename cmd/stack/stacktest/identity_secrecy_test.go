@@ -37,7 +37,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 		m.browse(c, u, password)
 		tokens := m.exchange(c, u)
 		m.misuse(c, u, tokens)
-		must(r.t, r.Store.Close())
+		stacktest.Must(r.t, r.Store.Close())
 		m.misuse(c, u, tokens) // now every request fails, which is logged
 		m.signIn(c, u)
 		m.search()
@@ -70,7 +70,7 @@ func (m *marked) setUp() (stacktest.Client, *account.User, string) {
 			"Markedville"), "date_of_birth", m.mark("date of birth", "1971-07-11"), "password", password}
 	made := o.Do(201, "POST", "/users", m.json(fields...)).Object(m.t)
 	u, err := m.People.User(m.t.Context(), int64(made["id"].(float64)))
-	must(m.t, err)
+	stacktest.Must(m.t, err)
 	m.mark("password's hash", u.PasswordHash)
 	m.mark("service_id", u.ServiceID)
 	o.Do(409, "POST", "/users", m.json(fields...))
@@ -91,7 +91,7 @@ func (m *marked) json(pairs ...any) string {
 		members[pairs[i].(string)] = pairs[i+1]
 	}
 	text, err := json.Marshal(members)
-	must(m.t, err)
+	stacktest.Must(m.t, err)
 	return string(text)
 }
 
@@ -179,7 +179,7 @@ func (m *marked) search() {
 	m.t.Helper()
 	metrics := m.MetricsText(m.t)
 	families, err := m.Metrics.Gather()
-	must(m.t, err)
+	stacktest.Must(m.t, err)
 	for _, family := range families {
 		metrics += family.String()
 	}

@@ -36,7 +36,7 @@ func (r *row) fullPerson() *account.User {
 	u := r.person()
 	u.Username, u.Gender, u.ProfilePicture = "rosa."+strconv.FormatInt(u.ID, 10), "female", "https://app.example/rosa.png"
 	u.Phone, u.Address, u.DateOfBirth = "+4930"+fmt.Sprintf("%07d", u.ID), "1 Main St", "1990-02-28"
-	must(r.t, r.Store.UpdateUser(r.t.Context(), u))
+	stacktest.Must(r.t, r.Store.UpdateUser(r.t.Context(), u))
 	return u
 }
 
@@ -116,8 +116,8 @@ func (r *row) verified(raw string) (claims map[string]any) {
 		r.t.Fatalf("got %d keys for %+v, want one", len(found), parsed.Signatures[0].Header)
 	}
 	payload, err := parsed.Verify(found[0])
-	must(r.t, err)
-	must(r.t, json.Unmarshal(payload, &claims))
+	stacktest.Must(r.t, err)
+	stacktest.Must(r.t, json.Unmarshal(payload, &claims))
 	return claims
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/cmd/stack/stacktest/emulator"
 )
 
@@ -69,7 +70,7 @@ func startFault(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
 	t.Helper()
 	e.SetFault(fault)
 	if fault == nil {
-		must(t, e.Down())
+		stacktest.Must(t, e.Down())
 	}
 }
 
@@ -77,7 +78,7 @@ func startFault(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
 func endFault(t *testing.T, e *emulator.Emulator) {
 	t.Helper()
 	e.SetFault(nil)
-	must(t, e.Up())
+	stacktest.Must(t, e.Up())
 }
 
 // failingRequests send one failing request to each endpoint.

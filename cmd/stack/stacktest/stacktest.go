@@ -165,3 +165,11 @@ func checkGoroutines(t testing.TB) {
 		}
 	})
 }
+
+// Must ends the test if err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

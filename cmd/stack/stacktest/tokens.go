@@ -87,6 +87,7 @@ const Verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 // Challenge is the code_challenge of Verifier.
 func Challenge() string { return ChallengeOf(Verifier) }
 
+// ChallengeOf is the code_challenge of a verifier.
 func ChallengeOf(verifier string) string {
 	sum := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

@@ -239,10 +239,10 @@ func TestTraceOfStranger(t *testing.T) {
 			c.Traces.Endpoint = ""
 		})
 		request, err := http.NewRequestWithContext(t.Context(), "GET", st.URL+"/api/lookup?q=203.0.112.1", nil)
-		must(t, err)
+		stacktest.Must(t, err)
 		request.Header["Traceparent"] = row.header
 		response, err := st.Client.Do(request)
-		must(t, err)
+		stacktest.Must(t, err)
 		response.Body.Close()
 		got := others.await("json", 1)
 		line := st.Log.Records("request")[0]

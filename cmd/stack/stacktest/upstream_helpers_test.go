@@ -34,7 +34,7 @@ func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier,
 	options ...stacktest.Option) *service {
 	t.Helper()
 	client, err := ipapi.New(ipapi.Config{Base: e.URL, Tier: tier, Key: apiKey})
-	must(t, err)
+	stacktest.Must(t, err)
 	standard := []stacktest.Option{
 		func(c *stack.Config) {
 			c.Lookups.Provider, c.Lookups.Timeout = client, 5*time.Second
@@ -79,7 +79,7 @@ func (s *service) ask(method, path, body, caller string) (reply, error) {
 
 func (s *service) must(r reply, err error) reply {
 	s.t.Helper()
-	must(s.t, err)
+	stacktest.Must(s.t, err)
 	return r
 }
 
@@ -110,7 +110,7 @@ func bulkOf(queries []string) string {
 func (s *service) breakerState() float64 {
 	s.t.Helper()
 	families, err := s.Metrics.Gather()
-	must(s.t, err)
+	stacktest.Must(s.t, err)
 	for _, f := range families {
 		if f.GetName() == "gatehouse_breaker_state" {
 			return f.GetMetric()[0].GetGauge().GetValue()

@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/actors/geo"
 	"gatehouse/cmd/stack"
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/cmd/stack/stacktest/emulator"
 	"gatehouse/loadtest/lab"
 )
@@ -123,7 +124,7 @@ func sendBrokenRequests(t *testing.T, s *service) {
 		"GET http://" + mark + ".com/" + mark + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
-		must(t, err)
+		stacktest.Must(t, err)
 		if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 			t.Error(err)
 		}
@@ -172,13 +173,13 @@ func (markingReverser) Resolve(addr netip.Addr, done func(string)) {
 func TestProcessPrintsNoQueries(t *testing.T) {
 	e := emulator.New(t, emulator.Config{Key: apiKey})
 	program, err := lab.Build(t.Context(), t.TempDir())
-	must(t, err)
+	stacktest.Must(t, err)
 	var output strings.Builder
 	server, err := lab.Gatehouse{Program: program, Lines: func(line string) { output.WriteString(line + "\n") },
 		Env: []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + apiKey, "IP_API_BASE=" + e.URL,
 			"GATEHOUSE_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db")}}.Launch(t.Context(),
 		"--ptr=off", "--log-level=debug", "--breaker-cooldown=100ms", "--trusted-proxies=127.0.0.0/8")
-	must(t, err)
+	stacktest.Must(t, err)
 	defer server.Kill()
 	for i, fault := range []emulator.Fault{nil, emulator.Chatter, emulator.Drop, emulator.Status(500),
 		emulator.Body(mark), emulator.Redirect} {
@@ -187,11 +188,11 @@ func TestProcessPrintsNoQueries(t *testing.T) {
 			for _, query := range []string{fmt.Sprintf("%s%d-%d.com", mark, i, j),
 				fmt.Sprintf("66.77.%d.%d", i, j), "http://" + mark} {
 				response, err := http.Get(server.Base + "/api/lookup?q=" + query)
-				must(t, err)
-				must(t, response.Body.Close())
+				stacktest.Must(t, err)
+				stacktest.Must(t, response.Body.Close())
 			}
 		}
 	}
-	must(t, server.Stop())
+	stacktest.Must(t, server.Stop())
 	clean(t, "the output", output.String()+server.Output())
 }

@@ -33,7 +33,7 @@ func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier,
 	t.Helper()
 	client, err := ipapi.New(ipapi.Config{Base: "http://127.0.0.1", Tier: tier, Key: apiKey,
 		Dial: e.Dial})
-	must(t, err)
+	stacktest.Must(t, err)
 	t.Cleanup(client.Close)
 	all := []stacktest.Option{
 		func(c *stack.Config) {
@@ -233,7 +233,7 @@ func TestMixedBulk(t *testing.T) {
 			s.lookup("9.9.9.9").refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
 		}, "rate_limited", 39, 41},
 		{"down", pro, ipapi.Pro, func(t *testing.T, _ *service, e *emulator.Emulator) {
-			must(t, e.Down())
+			stacktest.Must(t, e.Down())
 		}, "provider_unreachable", 1, 1},
 		{"breaker open", pro, ipapi.Pro, func(t *testing.T, s *service, e *emulator.Emulator) {
 			e.SetFault(emulator.Status(http.StatusInternalServerError))

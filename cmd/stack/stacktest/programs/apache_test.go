@@ -125,9 +125,7 @@ func TestApacheAPI(t *testing.T) {
 		form.Set("client_id", agent.ID)
 		form.Set("client_secret", agent.Secret)
 		response, err := client.PostForm(st.URL+path, form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		defer response.Body.Close()
 		json.NewDecoder(response.Body).Decode(&answer)
 		if response.StatusCode != http.StatusOK {
@@ -190,9 +188,7 @@ func newOtherResource(t *testing.T, st *stacktest.IdentityStack, of recipe.Clien
 		c.Options.Resources = append(c.Options.Resources, r.URI)
 		err = st.Store.UpdateClient(t.Context(), c)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return r.URI
 }
 
@@ -200,21 +196,15 @@ func newOtherResource(t *testing.T, st *stacktest.IdentityStack, of recipe.Clien
 func ask(t *testing.T, a *app, token string) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.base+"/notes", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return response.StatusCode, string(body)
 }
 
@@ -222,9 +212,7 @@ func ask(t *testing.T, a *app, token string) (status int, text string) {
 func startApache(t *testing.T, a *app, settings string) {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.Chmod(folder, 0o755))
 	var configuration strings.Builder
 	for _, name := range []string{
 		"mpm_event", "authn_core", "authz_core", "authz_user", "proxy", "proxy_http", "auth_openidc",
@@ -242,9 +230,7 @@ User www-data
 Group www-data
 %s`, folder, a.port, settings)
 	path := filepath.Join(folder, "apache.conf")
-	if err := os.WriteFile(path, []byte(configuration.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(path, []byte(configuration.String()), 0o644))
 	start(t, "auth_openidc", exec.Command("/usr/sbin/apache2", "-f", path, "-X", "-e", "notice"))
 	awaitPort(t, a.port)
 }
@@ -267,16 +253,12 @@ func newCertificate(t *testing.T) certificateFiles {
 	write := func(name, kind string, der []byte) string {
 		path := filepath.Join(folder, name)
 		block := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-		if err := os.WriteFile(path, block, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, os.WriteFile(path, block, 0o644))
 		return path
 	}
 	newKey := func() *ecdsa.PrivateKey {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		return key
 	}
 	signer, key := newKey(), newKey()
@@ -291,21 +273,13 @@ func newCertificate(t *testing.T) certificateFiles {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	authorityDER, err := x509.CreateCertificate(rand.Reader, authority, authority, signer.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	serverDER, err := x509.CreateCertificate(rand.Reader, server, authority, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	parsed, err := x509.ParseCertificate(authorityDER)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return certificateFiles{

@@ -50,9 +50,7 @@ func TestConformance(t *testing.T) {
 			login := b.Get("/oauth/authorize?" + between(printed.String(), "/oauth/authorize?", "\n"))
 			consent := b.Send(login, "email", u.Email, "password", stacktest.Password)
 			response, err := http.Get(b.Send(consent, "decision", "allow").Location)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, err)
 			response.Body.Close()
 			for begin := time.Now(); !strings.Contains(printed.String(), "Total:"); time.Sleep(10 * time.Millisecond) {
 				if time.Since(begin) > timeout {
@@ -61,18 +59,14 @@ func TestConformance(t *testing.T) {
 			}
 			passed := map[string]string{}
 			files, err := filepath.Glob(filepath.Join(results, "*", "checks.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, err)
 			for _, file := range files {
 				var checks []struct{ ID, Status, ErrorMessage string }
 				text, err := os.ReadFile(file)
 				if err == nil {
 					err = json.Unmarshal(text, &checks)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				stacktest.Must(t, err)
 				for _, check := range checks {
 					passed[check.ID] = check.Status
 					if check.Status != "SUCCESS" {

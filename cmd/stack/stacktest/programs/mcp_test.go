@@ -54,9 +54,7 @@ func (d *document) accepts(t *testing.T) stacktest.Option {
 	roots := x509.NewCertPool()
 	roots.AddCert(d.Certificate())
 	fetcher, err := fetch.New(fetch.Config{Roots: roots, Allow: netip.Addr.IsLoopback})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return func(c *stack.Config) {
 		c.Identity.ClientMetadata, c.Identity.Fetcher = true, fetcher
 	}
@@ -71,9 +69,7 @@ func newMCPServer(t *testing.T, st *stacktest.IdentityStack) string {
 	r.CheckCode(t, "goapps/mcpserver/main.go")
 	c := r.Create(t, st, recipe.Addresses(st.URL, port))[0]
 	metadata, err := json.Marshal(oauth.NewProtectedResource(uri, st.URL, []string{"notes:read"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	start(t, "ready", withEnvironment(exec.Command(tool(t, "mcpserver")), map[string]string{
 		"ISSUER": st.URL, "CLIENT_ID": c.ID, "CLIENT_SECRET": c.Secret, "PORT": strconv.Itoa(port),
 		"RESOURCE_METADATA": string(metadata),
@@ -119,9 +115,7 @@ func TestAgents(t *testing.T) {
 				}
 			}
 			clients, err := st.Store.Clients(t.Context(), "", 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, err)
 			came := 0
 			for _, c := range clients {
 				if c.Options.SelfRegistered && (c.Options.MetadataURL != "") == row.document &&
@@ -162,9 +156,7 @@ func TestCompanyAgent(t *testing.T) {
 	employee := company.NewUser(t, "Rosa", "rosa@example.com")
 	person := &account.User{Name: "Rosa", Credentials: account.Credentials{Connections: []account.Connection{
 		{Issuer: company.URL, Subject: strconv.FormatInt(employee.ID, 10), Created: time.Now()}}}}
-	if err := app.Store.CreateUser(t.Context(), person); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, app.Store.CreateUser(t.Context(), person))
 	page := company.NewBrowser(t).Allow(known.Request("scope", "openid email"), employee.Email)
 	tokens := company.Redeem(t, known, page.Code(t, company)).Object(t)
 	out, err := node(t, "mcp-company.mjs", map[string]string{

@@ -26,9 +26,7 @@ func TestRolesInGo(t *testing.T) {
 	a.run(t, at)
 	st := at.service
 	u, err := st.Store.UserByEmail(t.Context(), at.email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	c := stacktest.Client{Client: &oauth.Client{ID: at.id}, Secret: at.secret}
 	b := st.NewBrowser(t)
 	request := func(more ...string) url.Values {
@@ -57,14 +55,10 @@ func TestRolesInGo(t *testing.T) {
 	ask := func(method, token string) (status int, challenge string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, a.base+"/notes", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		response.Body.Close()
 		return response.StatusCode, response.Header.Get("WWW-Authenticate")
 	}
@@ -78,9 +72,7 @@ func TestRolesInGo(t *testing.T) {
 	}
 	join := func(group string) {
 		t.Helper()
-		if err := st.People.AddMember(t.Context(), group, u.ID); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, st.People.AddMember(t.Context(), group, u.ID))
 	}
 	want("no token", "", 401, 401, 401)
 	token, _ := tokens(b.Allow(request(), at.email))

@@ -120,9 +120,7 @@ func startZitadel(t *testing.T, port int, _, callback string) {
 
 func startDex(t *testing.T, port int, issuer, callback string) {
 	hash, err := bcrypt.GenerateFromPassword([]byte("verysecure"), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	var people []map[string]string
 	for _, name := range []string{"ada", "rosa", "eve"} {
 		people = append(people, map[string]string{"email": name + "@example.com", "hash": string(hash),
@@ -142,12 +140,8 @@ func startDex(t *testing.T, port int, issuer, callback string) {
 func writeJSON(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	path := filepath.Join(t.TempDir(), "settings.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(path, text, 0o600))
 	return path
 }
