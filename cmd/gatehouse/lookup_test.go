@@ -217,7 +217,7 @@ func TestLookupResume(t *testing.T) {
 	t.Parallel()
 	t.Run("files", func(t *testing.T) {
 		t.Parallel()
-		database, input := lookupFiles(t, 20_000*(*interruptions))
+		database, input := lookupFiles(t, 10_000*(*interruptions))
 		testResume(t, "lookup", "--mmdb", database, "--file", input, "--column", "ip")
 	})
 	t.Run("server", func(t *testing.T) {
