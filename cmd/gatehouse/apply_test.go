@@ -135,7 +135,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-var declaredClients = flag.Int("declared", 300, "clients of TestApplyMany")
+var declaredClients = flag.Int("declared", 210, "clients of TestApplyMany")
 
 // TestApplyMany applies many objects, kills the command and repeats it, changes an object by hand, and
 // runs two commands at once, on both databases.
