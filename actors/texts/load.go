@@ -80,27 +80,35 @@ type Options struct {
 	Dir     fs.FS  // files LANGUAGE.toml that add or replace texts; nil = none
 }
 
-// ours returns the languages of own. They take longer to read than most commands, and a start asks for
-// them more than once.
-var ours = sync.OnceValue(func() []*Language {
-	s := &Set{}
+// finished and withDrafts are the languages of own. They take longer to read than most commands, and a
+// start asks for them more than once.
+var (
+	finished   = sync.OnceValue(func() []*Language { return readOwn(nil, false) })
+	withDrafts = sync.OnceValue(func() []*Language { return readOwn(finished(), true) })
+)
+
+// readOwn returns these languages and those of own that are drafts, or are not.
+func readOwn(former []*Language, drafts bool) []*Language {
+	s := &Set{all: slices.Clone(former)}
 	for _, l := range own {
+		if l.draft != drafts {
+			continue
+		}
 		data, err := embedded.ReadFile("languages/" + l.tag + ".toml")
 		if err = cmp.Or(err, s.add(l.tag, string(data), l.draft)); err != nil {
 			panic(fmt.Errorf("%s.toml: %w", l.tag, err)) // the files are part of the program
 		}
 	}
 	return s.all
-})
+}
 
 // Load reads the catalogues. The error is one line that says what is wrong in which file.
 func Load(o Options) (*Set, error) {
-	s := &Set{}
-	for i, l := range ours() {
-		if o.Drafts || !own[i].draft {
-			s.all = append(s.all, l)
-		}
+	read := finished
+	if o.Drafts {
+		read = withDrafts
 	}
+	s := &Set{all: slices.Clone(read())}
 	if o.Dir != nil {
 		if err := s.addDir(o.Dir); err != nil {
 			return nil, err
