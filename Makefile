@@ -55,10 +55,13 @@ pactcheck: ## Build the static bin/pactcheck, which verifies pacts of client pro
 pactcheck-dist: ## Pack pactcheck for Linux, macOS and Windows, for teams without a checkout
 	scripts/pactcheck-dist bin linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-# The packages that take longest come first. The tests of contracts have run by then, and make lint
-# runs every analyzer that go test would run.
+# These packages take longest, so they come first.
+LONGEST := ./cmd/gatehouse ./loadtest/lab/browser ./providers/sqlstore ./cmd/stack/stacktest \
+	./httpedge/signin ./httpedge/oauthapi ./loadtest ./providers/cluster
+
+# The tests of contracts have run by then, and make lint runs every analyzer that go test would run.
 test: setup contracts ## Run every test, those of the service with the race detector (15 minutes on two processors)
-	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./loadtest/lab/browser ./providers/sqlstore ./cmd/stack/stacktest ./httpedge/signin ./httpedge/oauthapi ./loadtest ./providers/cluster $$(go list ./... | grep -v '/contracts\(/\|$$\)')
+	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m $(LONGEST) $$(go list ./... | grep -v '/contracts\(/\|$$\)')
 
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
 	$(PACTENV) RACE='$(RACE)' scripts/nodes
