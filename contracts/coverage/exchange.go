@@ -102,9 +102,9 @@ func (e *Exchange) broken() []error {
 	return all
 }
 
-// Checked returns service with a check of all Relations on every response. values returns those of
-// the states, nil = none, and, for a response that is repeated, when it was sent and received. failed gets an error for each relation that a response breaks. The response
-// stays the same.
+// Checked returns service with a check of all Relations on every response. values returns those of the
+// states, nil = none; for a response that is repeated, also the times "sent" and "received" of the first
+// one. failed gets an error for each relation that a response breaks. The response stays the same.
 func Checked(service http.Handler, values func() map[string]any, failed func(error)) http.Handler {
 	m := &memory{said: map[string]bool{}, windows: map[string]window{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
