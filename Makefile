@@ -3,7 +3,8 @@
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
-SOAK     := 5m
+# What make test-long repeats: in full, or with SHORT=1 once or a few times.
+long = $(if $(SHORT),$2,$1)
 PACTLIB  := $(CURDIR)/.tools/pact
 # Not CGO_LDFLAGS: the Go command would rebuild the standard library for it. Not GOGC=400 as below: the
 # mutants would fill 3 GB instead of 0.4, and take as long.
@@ -70,26 +71,26 @@ test-clients: setup ## Sign in with published programs and a real browser (a few
 	scripts/programs
 	go test -tags programs,$(PURE) -count 1 -timeout 30m ./cmd/stack/stacktest/programs
 
-test-long: setup pact-lib build ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, test-deploy, fuzz
-	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
+test-long: setup pact-lib build ## Repeat the tests, soak and kill servers, break clusters, test-deploy, fuzz (SHORT=1: each a little)
+	CGO_ENABLED=1 go test $(RACE) -count $(call long,5,1) -timeout 60m ./...
 	$(PACTENV) RACE='$(RACE)' scripts/contracts
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m ./cmd/gatehouse -program-race
-	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -program-race -soak $(SOAK)
-	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -program-race -crashes 50
-	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
-	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
-	go test -timeout 60m -run Mishaps ./cmd/gatehouse -mishaps 100
-	go test -timeout 60m -run TestApplyMany ./cmd/gatehouse -declared 1000
+	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -program-race -soak $(call long,5m,5s)
+	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -program-race -crashes $(call long,50,3)
+	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines $(call long,10000000,20000)
+	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions $(call long,50,4)
+	go test -timeout 60m -run Mishaps ./cmd/gatehouse -mishaps $(call long,100,12)
+	go test -timeout 60m -run TestApplyMany ./cmd/gatehouse -declared $(call long,1000,210)
 	scripts/reader-tools
-	go run ./loadtest/readers check -program bin/gatehouse -rows 100000
-	go test -timeout 90m -run TestUserImportMany ./cmd/gatehouse -people 1000000
-	go run ./loadtest/nodes/run -rounds 10000 -faults 10m
+	go run ./loadtest/readers check -program bin/gatehouse -rows $(call long,100000,1000)
+	go test -timeout 90m -run TestUserImportMany ./cmd/gatehouse -people $(call long,1000000,400)
+	go run ./loadtest/nodes/run -rounds $(call long,10000,20) -faults $(call long,10m,20s) -active $(call long,1000000,10000)
 	scripts/last-release bin/last-release
 	go run ./loadtest/nodes/run -old bin/last-release versions
-	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
+	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules $(call long,200000,500)
 	$(MAKE) test-deploy
-	$(PACTENV) RACE='$(RACE)' scripts/nodes all
-	scripts/fuzz 5m
+	$(PACTENV) RACE='$(RACE)' scripts/nodes $(call long,all)
+	scripts/fuzz $(call long,5m,5s)
 
 fuzz: ## Fuzz each target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
