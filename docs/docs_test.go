@@ -1,5 +1,3 @@
-//go:build !pact
-
 // Package docs_test runs every command of README.md and of the handbook, and compares their tables
 // with the program.
 package docs_test

@@ -1,5 +1,3 @@
-//go:build !pact
-
 package docs_test
 
 import (

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"gatehouse/actors/audit"
@@ -130,10 +129,6 @@ func MigrateTo(ctx context.Context, config Config, version int64) error {
 		provider, _, err := openProvider(ctx, p, config.Logger)
 		if err != nil {
 			return err
-		}
-		if current, err := provider.GetDBVersion(ctx); err != nil || current > version {
-			_, downErr := provider.DownTo(ctx, version)
-			return errors.Join(err, downErr)
 		}
 		_, err = provider.UpTo(ctx, version)
 		return err

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -20,6 +19,23 @@ import (
 
 //go:embed migrations/*.sql
 var migrations embed.FS
+
+// steps are all migrations that this program knows, in order, as none is applied.
+var steps = func() (all []Migration) {
+	files, err := migrations.ReadDir("migrations")
+	for _, file := range files {
+		version, wrong := goose.NumericComponent(file.Name())
+		err = errors.Join(err, wrong)
+		all = append(all, Migration{Version: version, Name: file.Name()})
+	}
+	if err != nil {
+		panic(err) // a wrong name
+	}
+	return all
+}()
+
+// newestMigration is the last migration that this program knows.
+var newestMigration = steps[len(steps)-1].Version
 
 // Errors about the version of a database's schema.
 var (
@@ -80,12 +96,11 @@ func migrateOnce(ctx context.Context, p pools, provider *goose.Provider,
 	if err != nil {
 		return Migration{}, false, fmt.Errorf("read schema version: %w", err)
 	}
-	next := slices.IndexFunc(provider.ListSources(),
-		func(s *goose.Source) bool { return s.Version > current })
+	next := slices.IndexFunc(steps, func(m Migration) bool { return m.Version > current })
 	if next < 0 {
 		return Migration{}, false, nil
 	}
-	name := filepath.Base(provider.ListSources()[next].Path)
+	name := steps[next].Name
 	log.Info("applying a step of the database schema", "step", name)
 	result, err := upByOne(ctx, provider)
 	switch {
@@ -137,18 +152,9 @@ func Migrations(ctx context.Context, config Config) ([]Migration, error) {
 			return nil, err
 		}
 	}
-	names, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return nil, fmt.Errorf("read migrations: %w", err)
-	}
-	all := make([]Migration, len(names))
-	for i, name := range names {
-		name = filepath.Base(name)
-		version, err := goose.NumericComponent(name)
-		if err != nil {
-			return nil, fmt.Errorf("read migrations: %w", err)
-		}
-		all[i] = Migration{version, name, applied[version]}
+	all := slices.Clone(steps)
+	for i, m := range all {
+		all[i].Applied = applied[m.Version]
 	}
 	return all, nil
 }
@@ -197,18 +203,28 @@ func withDatabase(ctx context.Context, config Config, use func(pools) error) err
 	return errors.Join(use(p), p.close())
 }
 
+// newProvider gives goose each file whole. Where goose itself looks for the ends of statements, it
+// needs 4 MiB for each line.
 func newProvider(p pools, log *slog.Logger) (*goose.Provider, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("read migrations: %w", err)
+	all := make([]*goose.Migration, len(steps))
+	for i, m := range steps {
+		all[i] = goose.NewGoMigration(m.Version, &goose.GoFunc{
+			RunTx: func(ctx context.Context, tx *sql.Tx) error {
+				text, err := migrations.ReadFile("migrations/" + m.Name)
+				if err == nil {
+					_, err = tx.ExecContext(ctx, string(text))
+				}
+				return err
+			}}, nil)
 	}
-	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(all...)}
 	dialect := goose.DialectSQLite3
 	if p.engine == postgresEngine {
 		dialect = goose.DialectPostgres
 		options = append(options, goose.WithSessionLocker(migrationLock{p.read, log}))
 	}
-	provider, err := goose.NewProvider(dialect, p.write, files, options...)
+	provider, err := goose.NewProvider(dialect, p.write, nil, options...)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
@@ -228,19 +244,6 @@ func openProvider(ctx context.Context, p pools, log *slog.Logger) (provider *goo
 	}
 	return provider, current < target, checkAllowed(ctx, p, current)
 }
-
-// newestMigration is the last migration that this program knows.
-var newestMigration = func() int64 {
-	names, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		panic(err) // a wrong pattern
-	}
-	version, err := goose.NumericComponent(filepath.Base(names[len(names)-1]))
-	if err != nil {
-		panic(err) // a wrong name
-	}
-	return version
-}()
 
 // checkAllowed returns ErrNewer unless a program that knows newestMigration may use a schema at
 // current (migration 18).

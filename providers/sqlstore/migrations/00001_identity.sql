@@ -1,6 +1,5 @@
 -- Times are milliseconds since 1970 UTC. Hashes are SHA-256. Text that a person left out is ''.
 
--- +goose Up
 CREATE TABLE clients (
     id                TEXT PRIMARY KEY,
     name              TEXT NOT NULL,
@@ -143,17 +142,3 @@ CREATE TABLE keys (
     value   BYTEA NOT NULL,
     created BIGINT NOT NULL
 );
-
--- +goose Down
-DROP TABLE keys;
-DROP TABLE access_tokens;
-DROP TABLE refresh_tokens;
-DROP TABLE authorization_codes;
-DROP TABLE families;
-DROP TABLE consents;
-DROP TABLE sessions;
-DROP TABLE counters;
-DROP TABLE users;
-DROP TABLE redirect_uris;
-DROP TABLE client_secrets;
-DROP TABLE clients;

@@ -1,4 +1,3 @@
--- +goose Up
 -- What a person was asked a code for. The code and a password are kept as argon2id.
 CREATE TABLE challenges (
     hash          BYTEA PRIMARY KEY,
@@ -28,7 +27,3 @@ CREATE TABLE code_sends (
     PRIMARY KEY (recipient, number)
 );
 CREATE INDEX code_sends_expires ON code_sends (expires); -- clean-up
-
--- +goose Down
-DROP TABLE code_sends;
-DROP TABLE challenges;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Access tokens are sealed records and no longer rows. Those issued before end with this step.
 DROP TABLE access_tokens;
 
@@ -37,31 +36,3 @@ CREATE TABLE keys (
     expires BIGINT NOT NULL, -- 0 = it is the current one
     PRIMARY KEY (purpose, number)
 );
-
--- +goose Down
-DROP TABLE keys;
-CREATE TABLE keys (
-    name    TEXT PRIMARY KEY,
-    value   BYTEA NOT NULL,
-    created BIGINT NOT NULL
-);
-DELETE FROM counters WHERE name = 'change';
-DROP TABLE changes;
-DROP INDEX families_over;
-CREATE INDEX families_expires ON families (expires);
-ALTER TABLE families DROP COLUMN access_expires;
-ALTER TABLE clients DROP COLUMN tokens_per_minute;
-ALTER TABLE clients DROP COLUMN epoch;
-ALTER TABLE users DROP COLUMN epoch;
-CREATE TABLE access_tokens (
-    hash      BYTEA PRIMARY KEY,
-    client_id TEXT NOT NULL,
-    user_id   BIGINT NOT NULL,
-    family_id TEXT NOT NULL,
-    scopes    BIGINT NOT NULL,
-    issued    BIGINT NOT NULL,
-    expires   BIGINT NOT NULL
-);
-CREATE INDEX access_tokens_expires ON access_tokens (expires);
-CREATE INDEX access_tokens_family ON access_tokens (family_id) WHERE family_id <> '';
-CREATE INDEX access_tokens_user ON access_tokens (user_id) WHERE user_id <> 0 AND family_id = '';

@@ -1,4 +1,3 @@
--- +goose Up
 -- Who did what. Rows refer to users and clients by value, so that they outlive them. Details are words with spaces between.
 CREATE TABLE audit (
     number     BIGINT PRIMARY KEY, -- grows in the order of the commits
@@ -34,8 +33,3 @@ CREATE TABLE audit_counts (
     number  BIGINT NOT NULL, -- of the shared row
     PRIMARY KEY (hour, subject, action, outcome)
 );
-
--- +goose Down
-DROP TABLE audit_counts;
-DELETE FROM counters WHERE name = 'audit';
-DROP TABLE audit;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Wrong passwords of an account, whether it exists or not. Rows are swept once the account owes nothing and its owner may be told again.
 CREATE TABLE guesses (
     account BYTEA NOT NULL,   -- SHA-256 of the e-mail address in lower case
@@ -8,6 +7,3 @@ CREATE TABLE guesses (
     PRIMARY KEY (account, known)
 );
 CREATE INDEX guesses_paid ON guesses (paid); -- clean-up
-
--- +goose Down
-DROP TABLE guesses;

@@ -1,4 +1,3 @@
--- +goose Up
 ALTER TABLE users ADD COLUMN phone_sign_in BOOLEAN NOT NULL DEFAULT FALSE; -- a code to the phone may replace the password
 
 -- One number has one key: without the optional 9 of Argentina's mobile numbers, and without Mexico's former 1. Where two users
@@ -24,18 +23,3 @@ CREATE TABLE code_sends (
 );
 CREATE INDEX code_sends_expires ON code_sends (expires); -- clean-up
 ALTER TABLE challenges ADD COLUMN requester BYTEA NOT NULL DEFAULT ''; -- of the last code
-
--- +goose Down
-ALTER TABLE challenges DROP COLUMN requester;
-DROP TABLE code_sends;
-CREATE TABLE code_sends (
-    recipient BYTEA NOT NULL,
-    number    BIGINT NOT NULL,
-    sent      BIGINT NOT NULL,
-    entered   BOOLEAN NOT NULL,
-    expires   BIGINT NOT NULL,
-    PRIMARY KEY (recipient, number)
-);
-CREATE INDEX code_sends_expires ON code_sends (expires);
-UPDATE users SET phone_key = phone WHERE phone <> '';
-ALTER TABLE users DROP COLUMN phone_sign_in;

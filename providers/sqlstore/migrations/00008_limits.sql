@@ -1,4 +1,3 @@
--- +goose Up
 -- A code is refused when its user or client has a later epoch than when the code was issued.
 ALTER TABLE authorization_codes ADD COLUMN client_epoch BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE authorization_codes ADD COLUMN user_epoch BIGINT NOT NULL DEFAULT 0;
@@ -16,11 +15,3 @@ DELETE FROM sessions WHERE hash IN (SELECT hash FROM
 
 ALTER TABLE changes ADD COLUMN user_id BIGINT NOT NULL DEFAULT 0; -- of a token or family that ended; 0 = none, or not known
 CREATE INDEX changes_grant ON changes (user_id, client_id) WHERE user_id <> 0; -- how many ends a user has at a client
-
--- +goose Down
-DROP INDEX changes_grant;
-ALTER TABLE changes DROP COLUMN user_id;
-ALTER TABLE sessions DROP COLUMN used;
-ALTER TABLE families DROP COLUMN repeats;
-ALTER TABLE authorization_codes DROP COLUMN user_epoch;
-ALTER TABLE authorization_codes DROP COLUMN client_epoch;

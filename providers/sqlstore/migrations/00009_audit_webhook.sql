@@ -1,4 +1,3 @@
--- +goose Up
 -- What one process does at a time, and who. A lease ends at until, unless its holder renews it.
 CREATE TABLE leases (
     name   TEXT PRIMARY KEY,
@@ -12,7 +11,3 @@ CREATE TABLE audit_cursors (
     name   TEXT PRIMARY KEY, -- as the lease of its sender
     number BIGINT NOT NULL
 );
-
--- +goose Down
-DROP TABLE audit_cursors;
-DROP TABLE leases;

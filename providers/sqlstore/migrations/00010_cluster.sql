@@ -1,4 +1,3 @@
--- +goose Up
 -- The nodes of a cluster: a row for each process that runs. Others remove the row of one whose beat stands still.
 CREATE TABLE nodes (
     id           TEXT PRIMARY KEY, -- of the process; never used again
@@ -23,7 +22,3 @@ CREATE TABLE partitions (
 INSERT INTO partitions (name, holder, epoch)
 WITH digits (digit) AS (VALUES ('0'), ('1'), ('2'), ('3'), ('4'), ('5'), ('6'), ('7'), ('8'), ('9'), ('a'), ('b'), ('c'), ('d'), ('e'), ('f'))
 SELECT a.digit || b.digit, '', 0 FROM digits a CROSS JOIN digits b;
-
--- +goose Down
-DROP TABLE partitions;
-DROP TABLE nodes;

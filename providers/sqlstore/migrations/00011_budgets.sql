@@ -1,4 +1,3 @@
--- +goose Up
 -- What is used of the upstream's budget, written before each request. The next holder of the partition reads it.
 CREATE TABLE budgets (
     name     TEXT NOT NULL,    -- of the partition
@@ -9,6 +8,3 @@ CREATE TABLE budgets (
     ends     BIGINT NOT NULL,  -- of the window, milliseconds since 1970
     PRIMARY KEY (name, endpoint)
 );
-
--- +goose Down
-DROP TABLE budgets;

@@ -1,4 +1,3 @@
--- +goose Up
 -- What few clients are registered for, and what few grants have, as JSON; '' = nothing.
 ALTER TABLE clients ADD COLUMN options TEXT NOT NULL DEFAULT '';
 ALTER TABLE authorization_codes ADD COLUMN details TEXT NOT NULL DEFAULT '';
@@ -8,11 +7,3 @@ ALTER TABLE families ADD COLUMN details TEXT NOT NULL DEFAULT '';
 ALTER TABLE authorization_codes ADD COLUMN session BYTEA;
 ALTER TABLE families ADD COLUMN session BYTEA;
 CREATE INDEX families_session ON families (session) WHERE session IS NOT NULL; -- the end of a session
-
--- +goose Down
-DROP INDEX families_session;
-ALTER TABLE families DROP COLUMN session;
-ALTER TABLE authorization_codes DROP COLUMN session;
-ALTER TABLE families DROP COLUMN details;
-ALTER TABLE authorization_codes DROP COLUMN details;
-ALTER TABLE clients DROP COLUMN options;

@@ -1,7 +1,2 @@
--- +goose Up
 -- When a signing key is first used: others read the public half before. 0 = at once.
 ALTER TABLE keys ADD COLUMN starts BIGINT NOT NULL DEFAULT 0;
-
--- +goose Down
-DELETE FROM keys WHERE purpose IN ('rs256', 'es256');
-ALTER TABLE keys DROP COLUMN starts;

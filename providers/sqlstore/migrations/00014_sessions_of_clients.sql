@@ -1,4 +1,3 @@
--- +goose Up
 ALTER TABLE sessions ADD COLUMN amr TEXT NOT NULL DEFAULT ''; -- how the user signed in, separated by spaces
 
 -- The clients that got a code in a session.
@@ -25,9 +24,3 @@ CREATE TABLE logouts (
     due       BIGINT NOT NULL -- no attempt before
 );
 CREATE INDEX logouts_client ON logouts (client_id, due); -- the sender, and the end of a client
-
--- +goose Down
-DROP TABLE logouts;
-DROP INDEX authorization_codes_session;
-DROP TABLE session_clients;
-ALTER TABLE sessions DROP COLUMN amr;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Resource servers (RFC 8707). A deleted one stays, so that its number is never given again.
 CREATE TABLE resources (
     number  BIGINT PRIMARY KEY,
@@ -11,7 +10,3 @@ CREATE UNIQUE INDEX resources_uri ON resources (uri) WHERE NOT deleted;
 
 -- The resources that a user has granted, as pairs of a number and the bits of scopes; '' = none.
 ALTER TABLE consents ADD COLUMN resources TEXT NOT NULL DEFAULT '';
-
--- +goose Down
-ALTER TABLE consents DROP COLUMN resources;
-DROP TABLE resources;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Device codes (RFC 8628) until some time after they expire. One that was allowed has an authorization code with its hash.
 CREATE TABLE device_codes (
     hash           BYTEA PRIMARY KEY,
@@ -21,8 +20,3 @@ CREATE TABLE client_assertions (
     expires BIGINT NOT NULL
 );
 CREATE INDEX client_assertions_expires ON client_assertions (expires); -- clean-up
-
--- +goose Down
-DROP TABLE client_assertions;
-ALTER TABLE consents DROP COLUMN devices;
-DROP TABLE device_codes;

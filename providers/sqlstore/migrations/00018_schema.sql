@@ -1,4 +1,3 @@
--- +goose Up
 -- Which programs may use the schema: those that know at least the migration "oldest" may use it at
 -- the migration "version". Each migration from here on adds its row. One that only adds has the
 -- oldest of the one before. A program that finds no row for a newer schema does not start.
@@ -7,6 +6,3 @@ CREATE TABLE schema_versions (
     oldest  BIGINT NOT NULL
 );
 INSERT INTO schema_versions (version, oldest) VALUES (18, 18);
-
--- +goose Down
-DROP TABLE schema_versions;

@@ -1,4 +1,3 @@
--- +goose Up
 -- When a way in was added or last changed; 0 = when the account was made.
 ALTER TABLE users ADD COLUMN password_since BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE users ADD COLUMN email_since BIGINT NOT NULL DEFAULT 0;
@@ -47,15 +46,3 @@ CREATE INDEX outbox_due ON outbox (due) WHERE sent = 0;   -- the sender
 CREATE INDEX outbox_user ON outbox (user_id, kind, sent); -- notices of one kind become one
 CREATE INDEX outbox_sent ON outbox (sent) WHERE sent > 0; -- clean-up
 INSERT INTO schema_versions (version, oldest) VALUES (21, 18);
-
--- +goose Down
-DROP TABLE outbox;
-DROP TABLE links;
-ALTER TABLE challenges DROP COLUMN proved_by;
-ALTER TABLE sessions DROP COLUMN proved_by;
-ALTER TABLE sessions DROP COLUMN proved;
-ALTER TABLE users DROP COLUMN phone_sign_in_since;
-ALTER TABLE users DROP COLUMN phone_since;
-ALTER TABLE users DROP COLUMN email_since;
-ALTER TABLE users DROP COLUMN password_since;
-DELETE FROM schema_versions WHERE version = 21;

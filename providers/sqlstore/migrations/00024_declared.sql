@@ -1,4 +1,3 @@
--- +goose Up
 -- The last epoch of each client that was deleted: a new client with its id begins above it.
 CREATE TABLE former_clients (
     id    TEXT PRIMARY KEY,
@@ -17,10 +16,3 @@ CREATE TABLE declared_sets (
     digest   BYTEA NOT NULL
 );
 INSERT INTO schema_versions (version, oldest) VALUES (24, 18);
-
--- +goose Down
-DROP TABLE declared_sets;
-ALTER TABLE resources DROP COLUMN declared;
-ALTER TABLE resources DROP COLUMN set_name;
-DROP TABLE former_clients;
-DELETE FROM schema_versions WHERE version = 24;

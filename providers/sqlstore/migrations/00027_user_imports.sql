@@ -1,4 +1,3 @@
--- +goose Up
 -- The last part of each import of users, so that a part that is sent again is not done again.
 CREATE TABLE user_imports (
     id      TEXT PRIMARY KEY,
@@ -8,7 +7,3 @@ CREATE TABLE user_imports (
 );
 CREATE INDEX user_imports_updated ON user_imports (updated);
 INSERT INTO schema_versions (version, oldest) VALUES (27, 18);
-
--- +goose Down
-DROP TABLE user_imports;
-DELETE FROM schema_versions WHERE version = 27;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Passkeys, the authenticator app, recovery codes and connections to other providers of a person, as
 -- JSON; '' = none.
 ALTER TABLE users ADD COLUMN credentials TEXT NOT NULL DEFAULT '';
@@ -18,11 +17,3 @@ CREATE INDEX connections_user ON connections (user_id);
 -- The way in that began the session; '' = an older program made it.
 ALTER TABLE sessions ADD COLUMN way TEXT NOT NULL DEFAULT '';
 INSERT INTO schema_versions (version, oldest) VALUES (28, 18);
-
--- +goose Down
-ALTER TABLE sessions DROP COLUMN way;
-DROP TABLE connections;
-DROP INDEX users_handle;
-ALTER TABLE users DROP COLUMN handle;
-ALTER TABLE users DROP COLUMN credentials;
-DELETE FROM schema_versions WHERE version = 28;

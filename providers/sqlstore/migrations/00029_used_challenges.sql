@@ -1,4 +1,3 @@
--- +goose Up
 -- The challenges of WebAuthn that were used, so that each counts once in all processes.
 CREATE TABLE used_challenges (
     hash BYTEA PRIMARY KEY, -- SHA-256
@@ -6,7 +5,3 @@ CREATE TABLE used_challenges (
 );
 CREATE INDEX used_challenges_ends ON used_challenges (ends);
 INSERT INTO schema_versions (version, oldest) VALUES (29, 18);
-
--- +goose Down
-DROP TABLE used_challenges;
-DELETE FROM schema_versions WHERE version = 29;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Groups of people. The first is that of the operators, which nothing but its members changes.
 CREATE TABLE user_groups (
     id       BIGINT PRIMARY KEY,
@@ -38,13 +37,3 @@ CREATE TABLE claims (
 ALTER TABLE users ADD COLUMN attributes TEXT NOT NULL DEFAULT '';  -- a JSON object; '' = none
 ALTER TABLE resources ADD COLUMN claims TEXT NOT NULL DEFAULT '';  -- in JWTs for it, by spaces
 INSERT INTO schema_versions (version, oldest) VALUES (30, 18);
-
--- +goose Down
-ALTER TABLE resources DROP COLUMN claims;
-ALTER TABLE users DROP COLUMN attributes;
-DROP TABLE claims;
-DROP TABLE attributes;
-DROP TABLE group_members;
-DROP TABLE user_groups;
-DELETE FROM counters WHERE name = 'group';
-DELETE FROM schema_versions WHERE version = 30;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Who is invited to make an account: one invitation an address.
 CREATE TABLE invitations (
     id          TEXT PRIMARY KEY,
@@ -12,7 +11,3 @@ CREATE TABLE invitations (
 );
 CREATE INDEX invitations_ends ON invitations (ends);
 INSERT INTO schema_versions (version, oldest) VALUES (31, 18);
-
--- +goose Down
-DROP TABLE invitations;
-DELETE FROM schema_versions WHERE version = 31;

@@ -1,4 +1,3 @@
--- +goose Up
 -- When a second factor was last used in the session; 0 = never.
 ALTER TABLE sessions ADD COLUMN factored BIGINT NOT NULL DEFAULT 0;
 -- The browser was not known to the account when the session began.
@@ -39,12 +38,3 @@ CREATE TABLE factor_guesses (
 );
 CREATE INDEX factor_guesses_at ON factor_guesses (at); -- clean-up
 INSERT INTO schema_versions (version, oldest) VALUES (32, 18);
-
--- +goose Down
-DROP TABLE factor_guesses;
-DROP TABLE trusted_browsers;
-DROP TABLE pending_sign_ins;
-ALTER TABLE sessions DROP COLUMN new_browser;
-ALTER TABLE sessions DROP COLUMN factored;
-DELETE FROM keys WHERE purpose = 'factors';
-DELETE FROM schema_versions WHERE version = 32;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Other providers with which people sign in.
 CREATE TABLE providers (
     id        TEXT PRIMARY KEY,
@@ -24,8 +23,3 @@ CREATE TABLE provider_attempts (
 CREATE INDEX provider_attempts_ends ON provider_attempts (ends);
 CREATE INDEX provider_attempts_user ON provider_attempts (user_id) WHERE user_id <> 0;
 INSERT INTO schema_versions (version, oldest) VALUES (33, 18);
-
--- +goose Down
-DROP TABLE provider_attempts;
-DROP TABLE providers;
-DELETE FROM schema_versions WHERE version = 33;

@@ -1,4 +1,3 @@
--- +goose Up
 -- Pictures of clients that operators have set. The options of a client name its picture.
 CREATE TABLE client_logos (
     client_id TEXT PRIMARY KEY REFERENCES clients (id) ON DELETE CASCADE,
@@ -6,7 +5,3 @@ CREATE TABLE client_logos (
     data      BYTEA NOT NULL
 );
 INSERT INTO schema_versions (version, oldest) VALUES (35, 18);
-
--- +goose Down
-DROP TABLE client_logos;
-DELETE FROM schema_versions WHERE version = 35;
