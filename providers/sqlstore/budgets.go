@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"gatehouse/actors/geo"
@@ -14,35 +13,29 @@ import (
 const (
 	// heldRow is the row of a partition as a node knows it.
 	heldRow = `SELECT name, epoch FROM partitions WHERE name = $1 AND holder = $2 AND epoch = $3`
-	// lockHeld keeps another node from becoming the holder before the commit, or waits for it and
-	// finds nothing.
-	lockHeld    = ` FOR SHARE`
-	spendBudget = `INSERT INTO budgets (name, endpoint, epoch, number, rest, ends)
-SELECT held.name, CAST($4 AS BIGINT), held.epoch, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT) + %s FROM held WHERE TRUE
+	// spendBudget locks that row: another node becomes the holder after the commit, or has before, and
+	// nothing is found.
+	spendBudget = `WITH held AS (` + heldRow + ` FOR SHARE)
+INSERT INTO budgets (name, endpoint, epoch, number, rest, ends)
+SELECT held.name, CAST($4 AS BIGINT), held.epoch, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT) + ` +
+		databaseNow + ` FROM held
 ON CONFLICT (name, endpoint) DO UPDATE
 SET epoch = excluded.epoch, number = excluded.number, rest = excluded.rest, ends = excluded.ends
 WHERE (budgets.epoch, budgets.number) < (excluded.epoch, excluded.number)`
-	spendPostgres = `WITH held AS (` + heldRow + lockHeld + `) ` + spendBudget
-	spendSQLite   = `WITH held AS (` + heldRow + `) ` + spendBudget
-	selectBudgets = `SELECT endpoint, rest, ends - %s FROM budgets WHERE name = $1`
+	selectBudgets = `SELECT endpoint, rest, ends - ` + databaseNow + ` FROM budgets WHERE name = $1`
 
-	// The database's clock in milliseconds since 1970: those of the nodes may differ.
-	postgresNow = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
-	sqliteNow   = `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
+	// databaseNow is the database's clock in milliseconds since 1970: those of the nodes may differ.
+	databaseNow = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
 )
 
 // SpendBudget implements lookup.Ledger. The row of the partition is its fence: once another node
 // holds it, nothing is written any more.
 func (s *Store) SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoint, number int64,
 	u geo.Usage) (held bool, err error) {
-	text := fmt.Sprintf(spendSQLite, sqliteNow)
-	if s.pools.engine == postgresEngine {
-		text = fmt.Sprintf(spendPostgres, postgresNow)
-	}
 	// Both readings of the clock leave out up to a millisecond: the window never ends earlier.
 	lasts := time.Until(u.Ends).Milliseconds() + 2
-	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
-		result, err := c.ExecContext(ctx, text, row.Name, row.Holder, row.Epoch, int64(e), number,
+	err = s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+		result, err := c.ExecContext(ctx, spendBudget, row.Name, row.Holder, row.Epoch, int64(e), number,
 			int64(u.Left), lasts)
 		if err != nil {
 			return err
@@ -65,12 +58,8 @@ func (s *Store) SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoi
 
 // Budgets implements lookup.Ledger.
 func (s *Store) Budgets(ctx context.Context, name string) (usages [2]geo.Usage, err error) {
-	text := fmt.Sprintf(selectBudgets, sqliteNow)
-	if s.pools.engine == postgresEngine {
-		text = fmt.Sprintf(selectBudgets, postgresNow)
-	}
-	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) (err error) {
-		rows, err := c.QueryContext(ctx, text, name)
+	err = s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) (err error) {
+		rows, err := c.QueryContext(ctx, selectBudgets, name)
 		if err != nil {
 			return err
 		}

@@ -14,13 +14,11 @@ import (
 
 const (
 	deleteNode = `DELETE FROM nodes WHERE id = $1`
-	insertNode = `INSERT INTO nodes (id, name, address, certificates, speaks, version, egress, state, drain, beat, seen)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10)`
-	insertPartition = `INSERT INTO partitions (name, holder, epoch) VALUES ($1, '', 0) ON CONFLICT (name) DO NOTHING`
-	// joinCluster is those three as one statement, which SQLite does not have.
+	// joinCluster deletes the row of the former node, and inserts the others.
 	joinCluster = `WITH former AS (DELETE FROM nodes WHERE id = $12),
 lookups AS (INSERT INTO partitions (name, holder, epoch) VALUES ($11, '', 0) ON CONFLICT (name) DO NOTHING)
-` + insertNode
+INSERT INTO nodes (id, name, address, certificates, speaks, version, egress, state, drain, beat, seen)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10)`
 
 	addBeat = `UPDATE nodes SET beat = beat + 1, seen = $3, certificates = $4,
 state = CASE WHEN CAST($2 AS TEXT) = 'joining' THEN state ELSE CAST($2 AS TEXT) END
@@ -35,32 +33,21 @@ UNION ALL SELECT 'change', '', '', '', '', 0, '', '', '', FALSE, value, 0 FROM c
 	drainNode  = `UPDATE nodes SET drain = TRUE WHERE id = $1`
 )
 
-// ownedRows are statements that give a node the rows of partitions that a condition is true for,
-// and return those rows.
-type ownedRows struct {
-	sqlite   string // for one row: node, name, epoch, holder
-	postgres string // for many rows: node, and arrays of the others
-}
-
-// newOwnedRows returns the statements for a condition on the partition p and what the caller
-// expects of it: a.
+// newOwnedRows returns a statement that gives a node the rows of partitions that a condition is true
+// for, and returns those rows. Its parameters are the node, and arrays of names, epochs and holders.
+// The condition is on the partition p and what the caller expects of it: a.
 //
-// On PostgreSQL, the rows are locked in the order of their names, so that two transactions never
-// wait for each other. A row that another transaction has changed meanwhile is compared again when
-// its lock is there: its epoch has grown then, so it is left out. So the rows that remain are as
-// the statement's snapshot has them, and nobody else changes them until the commit.
-func newOwnedRows(condition string) *ownedRows {
-	const set = ` SET holder = $1, epoch = p.epoch + 1 `
-	const returned = ` RETURNING name, holder, epoch`
-	return &ownedRows{
-		sqlite: `UPDATE partitions AS p` + set + `WHERE name = $2 AND epoch = $3 AND ` +
-			strings.ReplaceAll(condition, "a.holder", "$4") + returned,
-		postgres: `WITH owned AS (SELECT p.name AS owned_name FROM partitions p
+// Rows are locked in the order of their names, so that two transactions never wait for each other. A
+// row that another transaction has changed meanwhile is compared again when its lock is there: its
+// epoch has grown then, so it is left out. So the rows that remain are as the statement's snapshot
+// has them, and nobody else changes them until the commit.
+func newOwnedRows(condition string) string {
+	return `WITH owned AS (SELECT p.name AS owned_name FROM partitions p
 JOIN unnest(CAST($2 AS TEXT[]), CAST($3 AS BIGINT[]), CAST($4 AS TEXT[])) AS a (name, epoch, holder)
 ON a.name = p.name AND a.epoch = p.epoch AND ` + condition + `
 ORDER BY p.name FOR UPDATE OF p)
-UPDATE partitions AS p` + set + `FROM owned WHERE name = owned_name` + returned,
-	}
+UPDATE partitions AS p SET holder = $1, epoch = p.epoch + 1 FROM owned WHERE name = owned_name
+RETURNING name, holder, epoch`
 }
 
 var (
@@ -70,18 +57,14 @@ var (
 	handRows  = newOwnedRows(`p.holder = a.holder`)
 )
 
-// coordinate calls use with a connection. On PostgreSQL, that is one of a pool of its own, so that
-// a beat waits for no batch and no busy reader. use executes statements without a transaction
-// there: a process that is frozen between two statements would keep its locks, and others would
-// wait for them. On SQLite the writer calls use in its transaction: a cluster needs PostgreSQL.
-func (s *Store) coordinate(ctx context.Context, use func(context.Context, *sql.Conn) error) error {
-	if s.pools.engine == sqliteEngine {
-		return s.do(ctx, func(b *batch) error { return use(b.ctx, b.conn.raw) })
-	}
-	return s.pools.coordinate(ctx, use)
-}
-
+// coordinate calls use with a connection of a pool of its own, so that a beat waits for no batch and
+// no busy reader. use executes statements without a transaction: a process that is frozen between two
+// statements would keep its locks, and others would wait for them. It returns ErrClusterSQLite if the
+// database is a SQLite file.
 func (p pools) coordinate(ctx context.Context, use func(context.Context, *sql.Conn) error) error {
+	if p.engine == sqliteEngine {
+		return ErrClusterSQLite
+	}
 	c, err := p.cluster.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to database: %w", err)
@@ -97,21 +80,9 @@ func (p pools) coordinate(ctx context.Context, use func(context.Context, *sql.Co
 // JoinCluster implements partition.Store.
 func (s *Store) JoinCluster(ctx context.Context, n partition.Node, former string) error {
 	node := []any{n.ID, n.Name, n.Address, strings.Join(n.Certificates, " "), n.Speaks, n.Version,
-		n.Egress, string(n.State), n.Drain, n.Seen}
-	lookups := partition.LookupsName(n.Egress)
-	return wrap("join cluster", s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
-		if s.pools.engine == postgresEngine {
-			_, err := c.ExecContext(ctx, joinCluster, append(node, lookups, former)...)
-			return err
-		}
-		_, insertErr := c.ExecContext(ctx, insertNode, node...)
-		if insertErr != nil {
-			return insertErr
-		}
-		if _, err := c.ExecContext(ctx, insertPartition, lookups); err != nil {
-			return err
-		}
-		_, err := c.ExecContext(ctx, deleteNode, former)
+		n.Egress, string(n.State), n.Drain, n.Seen, partition.LookupsName(n.Egress), former}
+	return wrap("join cluster", s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+		_, err := c.ExecContext(ctx, joinCluster, node...)
 		return err
 	}))
 }
@@ -119,7 +90,7 @@ func (s *Store) JoinCluster(ctx context.Context, n partition.Node, former string
 // Beat implements partition.Store.
 func (s *Store) Beat(ctx context.Context, n partition.Node) (beat int64, drain bool, err error) {
 	found := false
-	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+	err = s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, addBeat, n.ID, string(n.State), n.Seen,
 			strings.Join(n.Certificates, " ")).Scan(&beat, &drain)
 		if found = err == nil; errors.Is(err, sql.ErrNoRows) {
@@ -135,7 +106,7 @@ func (s *Store) Beat(ctx context.Context, n partition.Node) (beat int64, drain b
 
 // ReadCluster implements partition.Store. One statement has one snapshot.
 func (s *Store) ReadCluster(ctx context.Context) (r partition.Reading, err error) {
-	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+	err = s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		r, err = readCluster(ctx, c)
 		return err
 	})
@@ -172,7 +143,7 @@ func readCluster(ctx context.Context, c *sql.Conn) (r partition.Reading, err err
 // compares its row again: either it deletes the row, so that the beat finds none, or the beat
 // counts and the row stays. A row that is gone stays so. Hence the second statement may run later.
 func (s *Store) RemoveNode(ctx context.Context, id string, beat int64) (removed bool, err error) {
-	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+	err = s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		result, err := c.ExecContext(ctx, removeNode, id, beat)
 		if err != nil {
 			return err
@@ -201,28 +172,30 @@ func (s *Store) Hand(ctx context.Context, to string, rows []partition.Row) ([]pa
 }
 
 // own executes a statement that gives partitions to a node, and returns their rows.
-func (s *Store) own(ctx context.Context, text *ownedRows, id string, rows []partition.Row) (
+func (s *Store) own(ctx context.Context, text, id string, rows []partition.Row) (
 	owned []partition.Row, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
-		owned = nil
-		if s.pools.engine == postgresEngine {
-			names, holders := make([]string, len(rows)), make([]string, len(rows))
-			epochs := make([]int64, len(rows))
-			for i, row := range rows {
-				names[i], epochs[i], holders[i] = row.Name, row.Epoch, row.Holder
-			}
-			return appendRows(ctx, c, &owned, text.postgres, id, names, epochs, holders)
+	names, holders := make([]string, len(rows)), make([]string, len(rows))
+	epochs := make([]int64, len(rows))
+	for i, row := range rows {
+		names[i], epochs[i], holders[i] = row.Name, row.Epoch, row.Holder
+	}
+	err = s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) (err error) {
+		returned, err := c.QueryContext(ctx, text, id, names, epochs, holders)
+		if err != nil {
+			return err
 		}
-		for _, row := range rows {
-			if err := appendRows(ctx, c, &owned, text.sqlite, id, row.Name, row.Epoch,
-				row.Holder); err != nil {
+		defer func() { err = errors.Join(err, returned.Close()) }()
+		for returned.Next() {
+			var row partition.Row
+			if err := returned.Scan(&row.Name, &row.Holder, &row.Epoch); err != nil {
 				return err
 			}
+			owned = append(owned, row)
 		}
-		return nil
+		return returned.Err()
 	})
 	if err != nil {
 		return nil, err
@@ -231,27 +204,9 @@ func (s *Store) own(ctx context.Context, text *ownedRows, id string, rows []part
 	return owned, nil
 }
 
-// appendRows appends the rows of partitions that a statement returns.
-func appendRows(ctx context.Context, c *sql.Conn, into *[]partition.Row, text string,
-	args ...any) (err error) {
-	rows, err := c.QueryContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var row partition.Row
-		if err := rows.Scan(&row.Name, &row.Holder, &row.Epoch); err != nil {
-			return err
-		}
-		*into = append(*into, row)
-	}
-	return rows.Err()
-}
-
 // Leave implements partition.Store.
 func (s *Store) Leave(ctx context.Context, id string) error {
-	return wrap("leave cluster", s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+	return wrap("leave cluster", s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, deleteNode, id)
 		return err
 	}))
@@ -260,7 +215,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 // DrainNode says in a node's row that an operator wants it to leave. Without the row it has no
 // effect.
 func (s *Store) DrainNode(ctx context.Context, id string) error {
-	return wrap("drain node", s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+	return wrap("drain node", s.pools.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, drainNode, id)
 		return err
 	}))

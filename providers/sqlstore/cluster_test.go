@@ -279,6 +279,10 @@ func TestClusterNeedsPostgres(t *testing.T) {
 	if _, err := sqlstore.OpenCluster(t.Context(), config); !errors.Is(err, sqlstore.ErrClusterSQLite) {
 		t.Errorf("open cluster: got %v, want %v", err, sqlstore.ErrClusterSQLite)
 	}
+	config.Cluster = false
+	if _, err := open(t, config).ReadCluster(t.Context()); !errors.Is(err, sqlstore.ErrClusterSQLite) {
+		t.Errorf("read cluster: got %v, want %v", err, sqlstore.ErrClusterSQLite)
+	}
 }
 
 // TestServersOfAClusterLogNoWarning opens two servers of a cluster, one beside it, and a third.

@@ -97,8 +97,6 @@ func Statements() []string {
 		countLogouts, dueLogouts, delayLogout, endLogout,
 		selectConsent, selectConsents, grantConsent, hasGrantParties, useSignIn,
 		countEnds, dropAccess,
-		deleteNode, insertPartition, addBeat, removeNode, hasNode, drainNode, claimRows.sqlite,
-		handRows.sqlite,
 		countEvents, moveCounts.sqlite[8], takeEvents.sqlite[8], firstSince, sweepAudit,
 	}
 	for _, f := range auditFilters {
