@@ -75,7 +75,7 @@ func Backup(ctx context.Context, config Config, file string,
 // copyDatabase copies the database at path to an empty file and checks the copy.
 func copyDatabase(ctx context.Context, path string, wait time.Duration, file string,
 	progress func(written, all int64)) (err error) {
-	db, err := sql.Open("sqlite", sqliteDSN(path, wait, "query_only(0)"))
+	db, err := sql.Open("sqlite", sqliteDSN(path, wait, writes...))
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}

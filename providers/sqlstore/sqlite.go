@@ -36,11 +36,11 @@ func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, er
 	}
 	var opened [3]*sql.DB
 	for i, kind := range []struct {
-		pragma string
-		wait   time.Duration
-	}{{"query_only(0)", config.WriteTimeout}, {"query_only(1)", config.WriteTimeout},
-		{"query_only(0)", checkpointWait}} {
-		if opened[i], err = sql.Open("sqlite", sqliteDSN(path, kind.wait, kind.pragma)); err != nil {
+		pragmas []string
+		wait    time.Duration
+	}{{writes, config.WriteTimeout}, {[]string{"query_only(1)"}, config.WriteTimeout},
+		{writes, checkpointWait}} {
+		if opened[i], err = sql.Open("sqlite", sqliteDSN(path, kind.wait, kind.pragmas...)); err != nil {
 			return nil, nil, nil, fmt.Errorf("open database: %w", err)
 		}
 		opened[i].SetMaxOpenConns(1)
@@ -105,14 +105,16 @@ func resolve(path string) (string, error) {
 	return resolve(folder + string(filepath.Separator) + target)
 }
 
+// writes are the pragmas of connections that write. They parse the schema, which takes a millisecond.
+// A connection without them does that for its first statement.
+var writes = []string{"journal_mode(WAL)", "synchronous(FULL)"}
+
 // sqliteDSN returns the data source name of a file. It escapes the path, so that no part of it can
 // be an option. wait is how long a statement waits for a lock.
 func sqliteDSN(path string, wait time.Duration, pragmas ...string) string {
 	options := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{
 		// First, because the others may have to wait for a lock.
 		"busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) + ")",
-		"journal_mode(WAL)",
-		"synchronous(FULL)",
 		"foreign_keys(1)",
 		"wal_autocheckpoint(0)", // see checkpointUntil
 		"secure_delete(1)",      // overwrite deleted data
