@@ -95,7 +95,7 @@ func TestRevokeUserRace(t *testing.T) {
 				t.Fatal(err)
 			}
 			done := 0
-			for round := range 40 {
+			for round := range 16 {
 				revoke := &oauth.Revoke{UserID: f.user.ID}
 				if round%2 == 1 {
 					revoke = &oauth.Revoke{ClientID: "app"}

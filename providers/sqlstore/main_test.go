@@ -77,6 +77,14 @@ func direct(tb testing.TB, url string) *sql.DB {
 	return db
 }
 
+// notify wakes the reader of a channel with room for one, without waiting for it.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // databases create a database of each kind, one whose tables exist or an empty one, and return its
 // URL.
 var databases = []struct {

@@ -92,11 +92,11 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.empty(t), Logger: quiet}
+			config := sqlstore.Config{URL: d.make(t), Logger: quiet}
 			if d.name == "PostgreSQL" {
 				config.KeyFiles = []string{pgtest.KeyFile(t)}
 			}
-			applied, err := sqlstore.Migrate(t.Context(), config)
+			applied, err := sqlstore.Migrations(t.Context(), config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,8 +264,7 @@ func TestMissingDatabase(t *testing.T) {
 func TestNewerSchemaIsRejected(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.empty(t),
-				Logger: quiet}
+			config := sqlstore.Config{URL: d.make(t), Logger: quiet}
 			s := open(t, config)
 			if err := sqlstore.Execute(t.Context(), s,
 				"INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, TRUE)"); err != nil {

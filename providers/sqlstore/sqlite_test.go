@@ -125,40 +125,37 @@ func TestSymbolicLinksShareOneLock(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	names := []string{"file", "data/g.db", "absolute", "indirect", "folder/g.db", "up",
 		"deep/../g.db"}
-	for _, first := range names {
-		files, err := filepath.Glob(filepath.Join(folder, "data/g.db*"))
-		for _, file := range files {
-			err = errors.Join(err, os.Remove(file))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.URL = "sqlite:" + folder + "/" + first
-		keyFile := sqlstore.DefaultKeyFile(config.URL)
-		server := open(t, config)
-		if _, err := os.Stat(keyFile); err != nil {
-			t.Errorf("key file of %s: got %v, want it made", first, err)
-		}
-		for _, second := range names {
-			config.URL = "sqlite:" + folder + "/" + second
-			if got := sqlstore.DefaultKeyFile(config.URL); got != keyFile {
-				t.Errorf("got key file %s for %s, want %s", got, second, keyFile)
-			}
-			if s, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrInUse) {
-				t.Errorf("%s while %s is open: got %v, want %v", second, first, err,
-					sqlstore.ErrInUse)
-				if err == nil {
-					s.Close()
-				}
+	keyFile := filepath.Join(folder, "data/g.db.key")
+	checkKeyFiles := func() {
+		t.Helper()
+		for _, name := range names {
+			if got := sqlstore.DefaultKeyFile("sqlite:" + folder + "/" + name); got != keyFile {
+				t.Errorf("got key file %s for %s, want %s", got, name, keyFile)
 			}
 		}
-		if err := server.Close(); err != nil {
-			t.Fatal(err)
+	}
+	checkKeyFiles()
+	config.URL = "sqlite:" + folder + "/indirect"
+	server := open(t, config)
+	checkKeyFiles()
+	if _, err := os.Stat(keyFile); err != nil {
+		t.Errorf("key file: got %v, want it made", err)
+	}
+	for _, name := range names {
+		config.URL = "sqlite:" + folder + "/" + name
+		if s, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrInUse) {
+			t.Errorf("%s while another name is open: got %v, want %v", name, err, sqlstore.ErrInUse)
+			if err == nil {
+				s.Close()
+			}
 		}
-		if info, err := os.Stat(filepath.Join(folder, "data/g.db")); err != nil ||
-			info.Mode().Perm() != 0o600 {
-			t.Errorf("file opened as %s: got %v, %v, want mode 600", first, info, err)
-		}
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "data/g.db")); err != nil ||
+		info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want mode 600", info, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sqlstore_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -149,14 +148,25 @@ func leavingEndsAccess(t *testing.T, f *fixture) {
 	}
 }
 
+// crowd creates GroupMembersPart + 1 users, who are members of a group by a source.
+func (f *fixture) crowd(group, source string) {
+	f.Helper()
+	db := direct(f, f.url)
+	_, err := db.ExecContext(f.ctx, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+INSERT INTO users (id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
+profile_picture, password_hash, disabled, created, updated, version)
+SELECT 1000000 + i, 'crowd' || i, 'A', '', '', '', '', '', '', '', '', '', '', FALSE, 0, 0, 0 FROM n`,
+		account.GroupMembersPart+1)
+	f.must(err)
+	_, err = db.ExecContext(f.ctx, `INSERT INTO group_members (user_id, group_id, source)
+SELECT users.id, user_groups.id, CAST($1 AS TEXT) FROM users, user_groups
+WHERE users.id > 1000000 AND user_groups.name = $2`, source, group)
+	f.must(err)
+}
+
 func deleteALargeGroup(t *testing.T, f *fixture) {
 	f.group("large")
-	p := &account.ImportPart{ID: uuid.NewString(), Line: 1}
-	for i := range account.GroupMembersPart + 1 {
-		p.Users = append(p.Users, account.ImportedUser{Line: int64(i + 1), User: &account.User{
-			Name: "A", Phone: fmt.Sprintf("+1202555%04d", i), Groups: "large"}})
-	}
-	f.must(f.ImportUsers(f.ctx, p))
+	f.crowd("large", "")
 	changed, deleted, err := f.DeleteGroup(f.ctx, "large")
 	if err != nil || deleted || len(changed) != account.GroupMembersPart {
 		t.Errorf("first: got %d, %t and error %v, want a part", len(changed), deleted, err)
@@ -430,14 +440,7 @@ func mappingsEnd(t *testing.T, f *fixture) {
 	p := &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider, Issuer: "https://acme.example",
 		ClientID: "gate", Groups: map[string]string{"A": "a", "B": "b"}, Created: f.now}
 	f.must(f.SaveProvider(f.ctx, p))
-	part := &account.ImportPart{ID: uuid.NewString(), Line: 1}
-	for i := range account.GroupMembersPart + 1 {
-		subject := fmt.Sprint(i)
-		part.Users = append(part.Users, account.ImportedUser{Line: int64(i + 1), User: &account.User{
-			Name: "A", Created: f.now, Credentials: account.Credentials{Connections: []account.Connection{
-				{Issuer: p.Issuer, Subject: subject, Groups: []string{"a"}}}}}})
-	}
-	f.must(f.ImportUsers(f.ctx, part))
+	f.crowd("a", p.Issuer+" x")
 	u := f.connected(p.Issuer, "last", "a", "b")
 	f.joinGroup("a", u.ID)
 	f.user = u

@@ -18,7 +18,6 @@ var keyTests = map[string]func(*testing.T, *fixture){
 	"FirstKeys":                     firstKeys,
 	"KeyRotation":                   keyRotation,
 	"KeyRotationDrops":              keyRotationDrops,
-	"ConcurrentRotationsOfKeys":     concurrentKeyRotations,
 	"RotationOfOnePurposeKeepsRest": rotationOfOnePurpose,
 	"OrderOfKeys":                   orderOfKeys,
 	"SigningKeys":                   signingKeys,
@@ -120,10 +119,6 @@ func keyRotationDrops(t *testing.T, f *fixture) {
 	if len(after) != 1 || after[0].Number != 3 || after[0].Secret == before[0].Secret {
 		t.Errorf("got %v, want key 3 only", after)
 	}
-}
-
-func concurrentKeyRotations(t *testing.T, f *fixture) {
-	rotateConcurrently(t, []oauth.Store{f}, f.now)
 }
 
 // rotateConcurrently rotates keys concurrently, through stores on one database. It checks that one

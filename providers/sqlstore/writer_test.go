@@ -74,7 +74,7 @@ func TestCloseWritesQueue(t *testing.T) {
 func TestStoreInSynctest(t *testing.T) {
 	url, _ := sqlite(t)
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, sqlstore.Config{URL: url})
+		s := open(t, sqlstore.Config{URL: url, SweepInterval: 50 * time.Minute})
 		op := save()
 		if err := submit(t, s, op); err != nil {
 			t.Fatal(err)
