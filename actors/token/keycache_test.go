@@ -66,18 +66,14 @@ func issue(t *testing.T, f *fixture) issued {
 // for as long as a session may last.
 func TestRotationMeetsCachedKeys(t *testing.T) {
 	const hints = 30 * time.Hour
-	for name, row := range map[string]struct {
-		processes int
-		period    time.Duration
-		keys      int // that sign, at least
-	}{"one process": {1, 66 * time.Hour, 2}, "three processes": {3, 36 * time.Hour, 2}} {
+	for name, number := range map[string]int{"one process": 1, "three processes": 3} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newStore(t)
 				var processes []*fixture
-				for range row.processes {
+				for range number {
 					processes = append(processes, start(t, store, func(c *token.Config) {
-						c.Issuer, c.OtherWriters = "https://id.example", row.processes > 1
+						c.Issuer, c.OtherWriters = "https://id.example", number > 1
 						c.HintLifetime, c.SigningKeyAge = hints, 26*time.Hour
 					}))
 				}
@@ -85,7 +81,7 @@ func TestRotationMeetsCachedKeys(t *testing.T) {
 				var caches []*oidc.IDTokenVerifier
 				var all []issued
 				keys := map[string]bool{}
-				for i, began := 0, time.Now(); time.Since(began) < row.period; i++ {
+				for i, began := 0, time.Now(); time.Since(began) < 36*time.Hour; i++ {
 					if i < 4 { // their hours begin at different times
 						caches = append(caches, oidc.NewVerifier("https://id.example",
 							&keyCache{at: process(i)}, &oidc.Config{ClientID: "shop",
@@ -101,11 +97,11 @@ func TestRotationMeetsCachedKeys(t *testing.T) {
 					all = append(all, issue(t, process(i)))
 					keys[all[len(all)-1].key] = true
 					all = checkIssued(t, process(i+1), caches, all, hints)
-					sleep(t, processes, 17*time.Minute)
+					sleep(t, processes, 23*time.Minute)
 					time.Sleep(time.Second) // they follow each other's changes
 				}
-				if len(keys) < row.keys {
-					t.Errorf("got %d keys that signed, want %d at least", len(keys), row.keys)
+				if len(keys) < 2 {
+					t.Errorf("got %d keys that signed, want 2 at least", len(keys))
 				}
 			})
 		})

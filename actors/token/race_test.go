@@ -12,7 +12,7 @@ import (
 )
 
 // raceRounds is how often each race is run.
-const raceRounds = 20
+const raceRounds = 10
 
 // subject is a token that a race ends, with what may end it.
 type subject struct {
