@@ -12,6 +12,7 @@ import (
 	"github.com/maxmind/mmdbwriter"
 	"github.com/maxmind/mmdbwriter/mmdbtype"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 )
 
@@ -21,14 +22,10 @@ func TestStatesAreDocumented(t *testing.T) {
 	const file = "STATES.md"
 	want := contracts.Document()
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, os.WriteFile(file, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if string(got) != want {
 		t.Errorf("%s is not what the catalogue says: go test ./contracts -run %s -update writes it",
 			file, t.Name())
@@ -40,9 +37,7 @@ func TestOfflineFile(t *testing.T) {
 	const file = "offline.mmdb"
 	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "GeoIP2-Enterprise",
 		BuildEpoch: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC).Unix(), Languages: []string{"en"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	named := func(id uint32, name string, more mmdbtype.Map) mmdbtype.Map {
 		record := mmdbtype.Map{"geoname_id": mmdbtype.Uint32(id),
 			"names": mmdbtype.Map{"en": mmdbtype.String(name)}}
@@ -71,23 +66,17 @@ func TestOfflineFile(t *testing.T) {
 		"is_tor_exit_node":    mmdbtype.Bool(true),
 	}
 	for _, network := range []string{"81.2.69.0/24", "2a02:da80::/29"} {
-		if err := tree.Insert(prefix(t, network), record); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, tree.Insert(prefix(t, network), record))
 	}
 	var want bytes.Buffer
 	if _, err := tree.WriteTo(&want); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, os.WriteFile(file, want.Bytes(), 0o644))
 	}
 	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("%s is another file: go test ./contracts -run %s -update writes it", file, t.Name())
 	}
@@ -96,8 +85,6 @@ func TestOfflineFile(t *testing.T) {
 func prefix(t *testing.T, network string) *net.IPNet {
 	t.Helper()
 	_, n, err := net.ParseCIDR(network)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return n
 }

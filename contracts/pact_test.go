@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 )
 
@@ -14,9 +15,7 @@ const parties = `"consumer":{"name":"shop"},"provider":{"name":"gatehouse"}`
 func readPact(t *testing.T, text string) *contracts.Pact {
 	t.Helper()
 	p, err := contracts.ReadPact([]byte(text), "p.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return p
 }
 
@@ -168,9 +167,7 @@ func TestPreparedRedirects(t *testing.T) {
 		p := readPact(t, `{`+
 			parties+`,"_links":{},"interactions":[{"description":"a","request":{"method":"GET","path":"/","headers":{"B":"c"}},"response":`+row.response+`}]}`)
 		text, err := p.Alone(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		var got struct {
 			Links        any `json:"_links"`
 			Interactions []struct {
@@ -178,9 +175,7 @@ func TestPreparedRedirects(t *testing.T) {
 				Response json.RawMessage
 			}
 		}
-		if err := json.Unmarshal(text, &got); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, json.Unmarshal(text, &got))
 		if string(got.Interactions[0].Response) != row.want || got.Links != nil {
 			t.Errorf("got %s, want %s", got.Interactions[0].Response, row.want)
 		}
@@ -194,9 +189,7 @@ func TestPreparedRedirects(t *testing.T) {
 func TestAlone(t *testing.T) {
 	p := readPact(t, `{`+parties+`,"interactions":[{"description":"a"},{"description":"b",`+exchange+`}]}`)
 	text, err := p.Alone(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if got := readPact(t, string(text)).Interactions; len(got) != 1 || got[0].Description != "b" ||
 		len(p.Interactions) != 2 {
 		t.Errorf("got %+v, want the second", got)
@@ -208,9 +201,7 @@ func TestPortablePattern(t *testing.T) {
 	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"c"},"provider":{"name":"p"},"interactions":[{"description":"d","request":{"method":"GET","path":"/"},
 "response":{"status":401,"headers":{"WWW-Authenticate":["Bearer realm=\"g\"","error=\"e\""]},
 "matchingRules":{"header":{"WWW-Authenticate":{"combine":"AND","matchers":[{"match":"regex","regex":"^(a|b)$"}]}}}}}]}`), "p.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	got, err := p.Portable()
 	if want := `"regex":"^(?:(a|b))(?:, (?:(a|b)))*$"`; err != nil || !strings.Contains(string(got), want) {
 		t.Errorf("got %s and error %v, want %s in it", got, err, want)
@@ -221,13 +212,9 @@ func TestPortablePattern(t *testing.T) {
 func TestPortableChallenge(t *testing.T) {
 	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"c"},"provider":{"name":"p"},"interactions":[{"description":"d","request":{"method":"GET","path":"/"},
 "response":{"status":401,"headers":{"www-authenticate":["Bearer realm=\"g\"","error=\"e\""],"Allow":["GET","HEAD"]}}}]}`), "p.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	got, err := p.Portable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	for _, want := range []string{`"www-authenticate":["Bearer realm=\"g\", error=\"e\""]`,
 		`"Allow":["GET","HEAD"]`} {
 		if !strings.Contains(string(got), want) {

@@ -12,15 +12,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 )
 
 func start(t *testing.T, config contracts.Config) *contracts.Provider {
 	t.Helper()
 	p, err := contracts.Start(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Errorf("got %v, want the provider to end", err)
@@ -34,9 +33,7 @@ func setUp(t *testing.T, p *contracts.Provider, state string,
 	parameters map[string]any) map[string]any {
 	t.Helper()
 	values, err := p.SetUp(t.Context(), state, parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return values
 }
 
@@ -62,9 +59,7 @@ func ask(t *testing.T, p *contracts.Provider, method, path, body string,
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, p.URL()+path,
 		strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
@@ -74,14 +69,10 @@ func ask(t *testing.T, p *contracts.Provider, method, path, body string,
 			return http.ErrUseLastResponse
 		}}
 	got, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	defer got.Body.Close()
 	content, err := io.ReadAll(got.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return response{got.StatusCode, got.Header, string(content)}
 }
 
@@ -146,9 +137,7 @@ func TestInteractionsAreIsolated(t *testing.T) {
 func TestTearDown(t *testing.T) {
 	p := start(t, contracts.Config{})
 	values := setUp(t, p, "an access token", nil)
-	if err := p.TearDown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, p.TearDown(t.Context()))
 	if got := ask(t, p, "GET", "/api/user", "", bearer(values)...); got.status != 401 {
 		t.Errorf("got %d %s, want the token to be gone", got.status, got.body)
 	}

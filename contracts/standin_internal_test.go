@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // TestStandIns replaces gtat_a, wherever a request can have an access token, and nothing else.
@@ -26,13 +28,9 @@ func TestStandIns(t *testing.T) {
 		r := httptest.NewRequest("POST", "/?"+row.query, strings.NewReader(row.body))
 		r.Header.Set("Authorization", row.header)
 		r.Header.Set("Content-Type", row.kind)
-		if err := (standIns{"gtat_a": "gtat_issued"}).replace(r); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, (standIns{"gtat_a": "gtat_issued"}).replace(r))
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		got := r.Header.Get("Authorization") + "|" + r.URL.RawQuery + "|" + string(body)
 		if got != row.want || r.ContentLength != int64(len(body)) {
 			t.Errorf("%.99v: got %.99s with the length %d, want %.99s", row, got, r.ContentLength,

@@ -43,9 +43,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Bulk(ctx, []string{"8.8.8.8"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if got.Failed != 0 || len(got.Items) != 1 || got.Items[0].Err() != nil ||
 				!slices.Equal(got.Sources, []string{"upstream"}) {
 				t.Fatalf("got %+v, want one result of the upstream's", got)
@@ -67,9 +65,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Bulk(ctx, all)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			for i, item := range got.Items {
 				if item.Err() != nil || item.Query != all[i] {
 					t.Errorf("item %d: got %+v, want a result for %s", i, item, all[i])
@@ -149,9 +145,7 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Bulk(ctx, mixed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			for i, item := range got.Items {
 				if item.Query != mixed[i] || item.Reason != reasons[i] ||
 					item.OK != (reasons[i] == "") {
@@ -187,9 +181,7 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Bulk(ctx, []string{"8.8.8.8", "9.9.9.9"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				wantError(t, got.Items[1].Err(),
 					bulklookupclient.Error{Code: row.code, Query: "9.9.9.9",
 						RetryAfter: time.Duration(row.retry) * time.Second})

@@ -43,9 +43,7 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Lookup(ctx, row.query)
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				if got.Result.Query != row.query || got.Result.IP != row.ip ||
 					got.Result.IPVersion != row.version {
 					t.Errorf("got %+v, want %s at %s", got.Result, row.query, row.ip)
@@ -74,9 +72,7 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Lookup(ctx, "8.8.8.8")
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if want := (bulklookupclient.Result{OK: true, Query: "8.8.8.8", IP: "8.8.8.8",
 				IPVersion: "IPv4"}); got.Result != want {
 				t.Errorf("got %+v, want %+v: unknown values are zero", got.Result, want)
@@ -119,9 +115,7 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Lookup(ctx, "8.8.8.8")
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if want := (bulklookupclient.Origin{Source: "upstream", Cached: true,
 				Age: 7 * time.Second, MaxAge: 10 * time.Minute}); got.Origin != want {
 				t.Errorf("got %+v, want %+v", got.Origin, want)
@@ -165,9 +159,7 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Check(ctx, "8.8.8.8")
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				if !got.Cached || got.MaxAge != 10*time.Minute {
 					t.Errorf("got %+v, want a hit", got)
 				}
@@ -238,9 +230,7 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.MyIP(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if got.Result.IP != "8.8.8.8" || got.Origin.MaxAge != 0 {
 				t.Errorf("got %+v, want 8.8.8.8, not to be kept", got)
 			}
@@ -258,9 +248,7 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.MyIP(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if got.Result.IPVersion != "IPv6" {
 				t.Errorf("got %+v, want an IPv6 address", got.Result)
 			}

@@ -142,9 +142,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Preflight(ctx, origin, row.method, row.path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				if !slices.Contains(got.Origins, "*") ||
 					!slices.Contains(got.Methods, row.method) ||
 					!slices.Contains(got.Headers, "Content-Type") {
@@ -178,9 +176,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Do(ctx, row.send)
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				if all := got.Header("Access-Control-Expose-Headers"); !strings.Contains(all,
 					exposed) {
 					t.Errorf("got %q exposed, want %s", all, exposed)
@@ -200,9 +196,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Do(ctx, bulklookupclient.Request{Path: "/api/lookup?q=8.8.8.8",
 				Header: map[string]string{"Origin": origin}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if all := got.Header("Access-Control-Expose-Headers"); !strings.Contains(all, exposed) {
 				t.Errorf("got %q exposed, want %s", all, exposed)
 			}

@@ -66,9 +66,7 @@ func views(t *testing.T, p *pacttest.Pact) {
 					got, err := c.Do(ctx, bulklookupclient.Request{Method: request.Method,
 						Path: e.path + v.parameter + "=" + v.value, ContentType: contentTypeOf(e.body),
 						Body: []byte(e.body)})
-					if err != nil {
-						t.Fatal(err)
-					}
+					pacttest.Must(t, err)
 					if r := firstResult(t, got.Body); !r.OK || !v.check(r) {
 						t.Errorf("got %s, want the view that was asked for", got.Body)
 					}
@@ -149,9 +147,7 @@ func offlineFiles(t *testing.T, p *pacttest.Pact) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Do(ctx, bulklookupclient.Request{Method: request.Method, Path: e.path,
 					ContentType: contentTypeOf(e.body), Body: []byte(e.body)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				if r := firstResult(t, got.Body); r.Data.ASN != 64500 {
 					t.Errorf("got %s, want what the files know", got.Body)
 				}
@@ -194,9 +190,7 @@ func firstResult(t *testing.T, body []byte) bulklookupclient.Result {
 		bulklookupclient.Result
 		Results []bulklookupclient.Result `json:"results"`
 	}
-	if err := json.Unmarshal(body, &got); err != nil {
-		t.Fatal(err)
-	}
+	pacttest.Must(t, json.Unmarshal(body, &got))
 	if got.Results != nil {
 		return got.Results[0]
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 	"gatehouse/contracts/coverage"
 	"gatehouse/contracts/matching"
@@ -61,9 +62,7 @@ func expectations(t *testing.T) (all []expectation) {
 			alone.Interactions = p.Interactions[i : i+1]
 			want, err := one.Expected()
 			text, alsoErr := json.Marshal(one.Raw()["response"])
-			if err := errors.Join(err, alsoErr); err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, errors.Join(err, alsoErr))
 			all = append(all, expectation{&alone, p.Consumer + ": " + one.Description, want.Status, string(text)})
 		}
 	}

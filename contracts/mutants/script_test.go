@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // goCommand is a fake Go command. The environment holds its output for the mutants; other tests
@@ -26,9 +28,7 @@ esac
 // TestCountsArePrinted runs scripts/contracts with a fake Go command.
 func TestCountsArePrinted(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(goCommand), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(filepath.Join(folder, "go"), []byte(goCommand), 0o700))
 	const counts = "=== RUN   TestMutants\n    mutants_test.go:9: 345 mutants, 0 survived: 812 interactions tried in 9.1 s\n--- PASS: TestMutants (9.1s)\nPASS\n"
 	for _, row := range []struct {
 		name, said, code string

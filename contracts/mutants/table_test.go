@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts/coverage"
 	"gatehouse/contracts/mutants"
 	"gatehouse/httpedge"
@@ -17,9 +18,7 @@ import (
 func committed(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("../pacts/*-gatehouse.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	texts := map[string][]byte{}
 	for _, file := range files {
 		if texts[file], err = os.ReadFile(file); err != nil {
@@ -33,9 +32,7 @@ func committed(t *testing.T) map[string][]byte {
 func generated(t *testing.T) []mutants.Mutant {
 	t.Helper()
 	r, err := coverage.Measure(httpedge.OpenAPI(), slices.Collect(maps.Values(committed(t))), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return mutants.Generated(r.Parts)
 }
 
@@ -54,9 +51,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("got %d mutants, want 7000 or more", len(all))
 	}
 	contract, err := coverage.Operations(httpedge.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if !slices.Contains(contract, "POST /oauth/token") {
 		t.Errorf("got the operations %q, want those of the contract", contract)
 	}

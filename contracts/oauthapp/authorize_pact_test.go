@@ -164,9 +164,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			a := row.app(base)
 			location, err := visit(t.Context(), a, a.AuthorizationPath(row.request), row.signedIn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if got, err := a.Callback(location, row.request.State); err != nil || got != code {
 				t.Errorf("got %q, %v, want the code", got, err)
 			}
@@ -196,9 +194,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 		location, err := visit(t.Context(), a,
 			a.AuthorizationPath(oauthapp.Authorization{Scope: both, State: "s1",
 				SkipAccountChooser: true}), true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pacttest.Must(t, err)
 		if got, err := a.Callback(location, "s1"); err != nil || got != code ||
 			!strings.Contains(location, "tenant=1&") {
 			t.Errorf("got %q, %v from %s, want the code and the query kept", got, err, location)
@@ -235,9 +231,7 @@ func elsewhere(t *testing.T, p *pacttest.Pact) {
 			location, err := visit(t.Context(), a,
 				a.AuthorizationPath(oauthapp.Authorization{Scope: "view-user", State: "s1",
 					Verifier: verifier}), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if got, err := a.Callback(location, "s1"); err != nil || got != code {
 				t.Errorf("got %q, %v from %s, want the code", got, err, location)
 			}
@@ -329,9 +323,7 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 				a.Secret = ""
 			}
 			location, err := visit(t.Context(), a, row.path(a), row.signedIn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			_, err = a.Callback(location, "s1")
 			var got *oauthapp.AuthorizationError
 			if !errors.As(err, &got) || got.Code != row.code || got.Description == "" {
@@ -352,9 +344,7 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 		a := newApp(base)
 		location, err := visit(t.Context(), a,
 			a.AuthorizationPath(oauthapp.Authorization{Scope: "fly"}), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pacttest.Must(t, err)
 		var got *oauthapp.AuthorizationError
 		if _, err := a.Callback(location, ""); !errors.As(err, &got) ||
 			got.Code != "invalid_scope" {

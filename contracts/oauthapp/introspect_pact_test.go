@@ -146,9 +146,7 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			a := row.app(base)
 			got, err := a.Introspect(t.Context(), row.token, row.hint)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if !reflect.DeepEqual(*got, row.got) {
 				t.Errorf("got %+v, want %+v", *got, row.got)
 			}
@@ -206,9 +204,7 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			a := newApp(base)
 			got, err := a.Introspect(t.Context(), row.token, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if !reflect.DeepEqual(*got, oauthapp.Introspection{}) {
 				t.Errorf("got %+v, want nothing known", *got)
 			}

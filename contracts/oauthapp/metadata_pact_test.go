@@ -44,9 +44,7 @@ func metadata(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		a := newApp(base)
 		got, err := a.Metadata(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pacttest.Must(t, err)
 		if got.Issuer != a.Issuer || got.TokenEndpoint != a.Issuer+"/oauth/token" ||
 			!slices.Equal(got.ChallengeMethods, []string{"S256"}) || !got.SendsIssuer {
 			t.Errorf("got %+v, want that of %s", got, a.Issuer)

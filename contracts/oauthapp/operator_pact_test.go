@@ -239,9 +239,7 @@ func (o operation) run(t *testing.T, p *pacttest.Pact, states []state, token str
 		sent.Header["Content-Type"], r.Header["Content-Type"] = kind, kind
 	} else if o.body != "" {
 		sent.Header["Content-Type"], r.Header["Content-Type"] = "application/json", "application/json"
-		if err := json.Unmarshal([]byte(o.body), &r.JSON); err != nil {
-			t.Fatal(err)
-		}
+		pacttest.Must(t, json.Unmarshal([]byte(o.body), &r.JSON))
 	}
 	response := pacttest.Response{Status: o.status, JSON: o.json,
 		Header: header(append([]any{"Cache-Control", "no-store"}, o.header...)...)}

@@ -51,9 +51,7 @@ func clientOptions(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		a := newApp(base)
 		location, err := visit(t.Context(), a, "/oauth/authorize?"+query.Encode(), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pacttest.Must(t, err)
 		if code, err := a.Callback(location, "s1"); err == nil {
 			t.Errorf("got the code %s, want an error", code)
 		}

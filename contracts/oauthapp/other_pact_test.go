@@ -120,9 +120,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			a := newPageApp(base)
 			got, err := a.Preflight(t.Context(), row.method, row.path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if !slices.Contains(got.Origins, row.origin) ||
 				!slices.Contains(got.Methods, row.method) ||
 				!slices.Contains(got.Headers, "Authorization") ||

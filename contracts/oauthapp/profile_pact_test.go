@@ -118,9 +118,7 @@ func profiles(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			a := newApp(base)
 			got, quota, err := a.Profile(t.Context(), accessToken)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if !reflect.DeepEqual(*got, row.want.Profile) ||
 				quota != (oauthapp.Quota{Limit: 100, Remaining: 99,
 					Reset: time.Unix(1790000000, 0)}) {
@@ -137,9 +135,7 @@ func profiles(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			a := newApp(base)
 			got, quota, err := a.Details(t.Context(), accessToken)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			if !reflect.DeepEqual(*got, row.want) ||
 				quota != (oauthapp.Quota{Limit: 50, Remaining: 49,
 					Reset: time.Unix(1790000000, 0)}) {

@@ -60,9 +60,7 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 	posted.AuthMethod, wrong.AuthMethod = "client_secret_post", "tls_client_auth"
 	basicTo.RedirectURIs = []string{"http://app.example/callback"}
 	var keys any
-	if err := json.Unmarshal([]byte(clientKeys), &keys); err != nil {
-		t.Fatal(err)
-	}
+	pacttest.Must(t, json.Unmarshal([]byte(clientKeys), &keys))
 	cursor := minimal
 	cursor.AppType = "native"
 	cursor.RedirectURIs = []string{"cursor://anysphere.cursor-mcp/oauth/callback",
@@ -134,13 +132,9 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 			code: "temporarily_unavailable", header: []any{"Retry-After", positive("1")}},
 	} {
 		body, err := json.Marshal(r.sent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pacttest.Must(t, err)
 		sent := map[string]any{}
-		if err := json.Unmarshal(body, &sent); err != nil {
-			t.Fatal(err)
-		}
+		pacttest.Must(t, json.Unmarshal(body, &sent))
 		request := pacttest.Request{Method: "POST", Path: path, JSON: sent,
 			Header: map[string]any{"Accept": "application/json", "Content-Type": "application/json"}}
 		if r.token != "" {

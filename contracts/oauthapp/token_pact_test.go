@@ -105,9 +105,7 @@ func tokens(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			a := row.app(base)
 			got, err := row.ask(t.Context(), a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			want := oauthapp.Tokens{AccessToken: accessToken, Lifetime: time.Hour,
 				Scope: row.scope}
 			if row.want != nil {

@@ -38,6 +38,14 @@ func New(t *testing.T, folder, consumer, provider string) *Pact {
 	return p
 }
 
+// Must ends the test if err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // partial reports whether the command line selects subtests.
 func partial() bool {
 	return strings.Contains(flag.Lookup("test.run").Value.String(), "/") ||
@@ -49,13 +57,9 @@ func (p *Pact) file() string { return p.consumer + "-" + p.provider + ".json" }
 // compare compares the interactions with the committed file, or writes it.
 func (p *Pact) compare(t *testing.T, path string) {
 	got, err := p.written.canonical()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, os.WriteFile(path, got, 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts/stub"
 )
 
@@ -14,15 +15,11 @@ func start(t *testing.T, config stub.Config, faults ...string) *stub.Stub {
 	t.Helper()
 	for _, text := range faults {
 		f, err := stub.ParseFault(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		config.Faults = append(config.Faults, f)
 	}
 	s, err := stub.Start(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -37,9 +34,7 @@ func send(t *testing.T, s *stub.Stub, line, body string) (status int, header htt
 	parts := strings.Split(line, "; ")
 	method, path, _ := strings.Cut(parts[0], " ")
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	for _, h := range parts[1:] {
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Add(name, value)
@@ -103,9 +98,7 @@ func TestFaults(t *testing.T) {
 	found := map[int]int{}
 	for range 4 {
 		status, _, _, err := send(t, s, "GET /api/lookup?q=8.8.8.8", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		found[status]++
 	}
 	if found[503] != 2 || found[200] != 2 {

@@ -46,9 +46,7 @@ func ask(t *testing.T, base string, tier ipapi.Tier, apiKey string,
 	call func(context.Context, *ipapi.Client)) {
 	t.Helper()
 	c, err := ipapi.New(ipapi.Config{Base: base, Tier: tier, Key: apiKey})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pacttest.Must(t, err)
 	defer c.Close()
 	call(t.Context(), c)
 }
@@ -145,9 +143,7 @@ func singles(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, ipapi.Free, "", func(ctx context.Context, c *ipapi.Client) {
 				got, err := c.Single(ctx, query(t, row.query))
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				wantResult(t, got.Answers[0], row.ip, "dns.example.net")
 				if want := (geo.Quota{Known: true, Remaining: 44,
 					Reset: 42 * time.Second}); got.Quota != want {
@@ -168,9 +164,7 @@ func singles(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, ipapi.Free, "", func(ctx context.Context, c *ipapi.Client) {
 				got, err := c.Single(ctx, query(t, row.query))
-				if err != nil {
-					t.Fatal(err)
-				}
+				pacttest.Must(t, err)
 				wantNotFound(t, got.Answers[0])
 			})
 		})
@@ -196,9 +190,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 		ask(t, base, ipapi.Free, "", func(ctx context.Context, c *ipapi.Client) {
 			got, err := c.Batch(ctx, []geo.Query{query(t, "8.8.8.8"), query(t, "5.255.255.1"),
 				query(t, "2001:4860:4860::8888")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			wantResult(t, got.Answers[0], "8.8.8.8", "")
 			wantNotFound(t, got.Answers[1])
 			wantResult(t, got.Answers[2], "2001:4860:4860::8888", "")
@@ -222,9 +214,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Free, "", func(ctx context.Context, c *ipapi.Client) {
 			got, err := c.Batch(ctx, queries)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			for i, a := range got.Answers {
 				if a.Err != nil || a.Result.IP.String() != addresses[i] {
 					t.Errorf("result %d: got %+v, want %s", i, a, addresses[i])
@@ -243,9 +233,7 @@ func commercial(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Pro, key, func(ctx context.Context, c *ipapi.Client) {
 			got, err := c.Single(ctx, query(t, "8.8.8.8"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			wantResult(t, got.Answers[0], "8.8.8.8", "dns.example.net")
 			if got.Quota.Known {
 				t.Errorf("got %+v, want no quota", got.Quota)
@@ -261,9 +249,7 @@ func commercial(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Pro, key, func(ctx context.Context, c *ipapi.Client) {
 			got, err := c.Batch(ctx, []geo.Query{query(t, "8.8.8.8")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pacttest.Must(t, err)
 			wantResult(t, got.Answers[0], "8.8.8.8", "")
 		})
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/pact-foundation/pact-go/v2/models"
 	"github.com/pact-foundation/pact-go/v2/provider"
 
+	"gatehouse/contracts/pacttest"
 	"gatehouse/providers/sim"
 )
 
@@ -43,17 +44,13 @@ func TestSimulatorFulfilsThePact(t *testing.T) {
 func stateNames(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(pactFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pacttest.Must(t, err)
 	var pact struct {
 		Interactions []struct {
 			ProviderStates []struct{ Name string }
 		}
 	}
-	if err := json.Unmarshal(content, &pact); err != nil {
-		t.Fatal(err)
-	}
+	pacttest.Must(t, json.Unmarshal(content, &pact))
 	var names []string
 	for _, i := range pact.Interactions {
 		for _, s := range i.ProviderStates {
@@ -72,9 +69,7 @@ type simulator struct{ base string }
 func startSimulator(t *testing.T) *simulator {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pacttest.Must(t, err)
 	server := sim.New(sim.Config{Key: key})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
