@@ -56,13 +56,58 @@ func TestContractsPage(t *testing.T) {
 	}
 	p := readPage(t, contractsPage)
 	s.read(t, p)
-	newPipelines(t, p, folder, checkout).run(t)
+	pipelines := newPipelines(t, p, folder, checkout)
+	checkArchive(t, folder, pipelines.archive)
+	pipelines.run(t)
+}
+
+// checkArchive requires that the archive has all it needs: its program runs elsewhere, without
+// environment. Then the program compares the archive with that of a release before, which had
+// another document and a pact of which one interaction no longer holds.
+func checkArchive(t *testing.T, folder, archive string) {
+	t.Helper()
+	unpacked, older := filepath.Join(folder, "pactcheck"), filepath.Join(t.TempDir(), "older")
+	elsewhere := t.TempDir()
+	for _, name := range []string{"STATES.md", "NOTICES.txt", "libpact_ffi.LICENSE", "LICENSE",
+		"README.md", "pacts/oauth-app-gatehouse.json"} { // the page uses the others
+		if _, err := os.Stat(filepath.Join(unpacked, name)); err != nil {
+			t.Errorf("got %v, want %s in the archive", err, name)
+		}
+	}
+	document, err := os.ReadFile(filepath.Join(unpacked, "openapi.yaml"))
+	pact, err2 := os.ReadFile(filepath.Join(folder, "wrong.json"))
+	err = errors.Join(err, err2, os.MkdirAll(filepath.Join(older, "pacts"), 0o700),
+		os.WriteFile(filepath.Join(older, "openapi.yaml"), []byte(strings.Replace(string(document),
+			"ok: {type: boolean, const: true}",
+			"ok: {type: boolean, const: true}\n        planet: {type: string}", 1)), 0o600),
+		os.WriteFile(filepath.Join(older, "pacts", "p.json"), pact, 0o600),
+		exec.CommandContext(t.Context(), "tar", "-C", filepath.Dir(older), "-czf", older+".tar.gz",
+			"older").Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ args, want []string }{
+		{[]string{"licenses"}, []string{"github.com/oasdiff/oasdiff"}},
+		{[]string{"verify", filepath.Join(folder, "greeter", "pacts")}, []string{"4 verified, 0 failed"}},
+		{[]string{"diff", older + ".tar.gz", archive}, []string{"breaks consumers: GET /api/lookup: ",
+			"body $.location.land is missing (verify); relied on by greeter: a lookup\n"}},
+	} {
+		command := exec.CommandContext(t.Context(), filepath.Join(unpacked, "pactcheck"), row.args...)
+		command.Dir, command.Env = elsewhere, []string{"TMPDIR=" + elsewhere}
+		out, _ := command.CombinedOutput() // diff ends with 1
+		for _, want := range row.want {
+			if !strings.Contains(string(out), want) ||
+				strings.Contains(string(out), "relied on by greeter: a request") {
+				t.Errorf("%s: got %d %s, want %q", row.args[0], command.ProcessState.ExitCode(), out, want)
+			}
+		}
+	}
 }
 
 // pipelines are the commands for CI, which need a broker.
 type pipelines struct {
 	consumer, provider, webhook, triggered string // scripts
-	folder, bin                            string
+	folder, bin, archive                   string
 	broker                                 *brokertest.Broker
 	env                                    []string
 }
@@ -92,7 +137,7 @@ func newPipelines(t *testing.T, p *page, folder, checkout string) *pipelines {
 		t.Fatalf("got %d pipelines, want 4", len(scripts))
 	}
 	s := &pipelines{scripts[0], scripts[1], scripts[2], scripts[3], folder, t.TempDir(),
-		brokertest.New(t), nil}
+		"", brokertest.New(t), nil}
 	s.broker.WantToken("secret")
 	client := filepath.Join(checkout, "contracts/tools/node_modules/.bin/pact-broker")
 	gatehouse := filepath.Join(folder, "ci")
@@ -116,10 +161,10 @@ func newPipelines(t *testing.T, p *page, folder, checkout string) *pipelines {
 	if err != nil || len(archives) != 2 {
 		t.Fatalf("got %q and error %v, want two archives", archives, err)
 	}
-	newest := slices.MaxFunc(archives, func(a, b string) int { // the other is empty
+	s.archive = slices.MaxFunc(archives, func(a, b string) int { // the other is empty
 		return cmp.Compare(size(t, a), size(t, b))
 	})
-	s.env = append(os.Environ(), "PATH="+s.bin+":"+os.Getenv("PATH"), "PACTCHECK="+newest,
+	s.env = append(os.Environ(), "PATH="+s.bin+":"+os.Getenv("PATH"), "PACTCHECK="+s.archive,
 		"PACT_BROKER_BASE_URL="+s.broker.URL, "PACT_BROKER_TOKEN=secret",
 		"PACT_DO_NOT_TRACK=true", "NO_COLOR=1")
 	return s

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts/broker/brokertest"
 	"gatehouse/httpedge"
 )
@@ -196,9 +197,7 @@ func TestDiffNamesInteractions(t *testing.T) {
 				PinnedBy []string `json:"pinned_by"`
 			}
 		}
-		if err := json.Unmarshal(read(t, js), &changes); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, json.Unmarshal(read(t, js), &changes))
 		named := map[string]bool{}
 		for _, one := range changes.Changes {
 			for _, name := range one.PinnedBy {
@@ -264,7 +263,8 @@ func TestDiffSources(t *testing.T) {
 		t.Errorf("got %+v and %s, want a changelog", got, read(t, markdown))
 	}
 	for _, wrong := range [][]string{{"no-such-revision", before}, {before, "--", "-x"},
-		{"--pacts", "/nowhere", before, before}, {write(t, "x.yaml", "x"), before}} {
+		{"--pacts", "/nowhere", before, before}, {write(t, "x.yaml", "x"), before},
+		{write(t, "x.tar.gz", "x"), before}} {
 		if got := pactcheck(t, append([]string{"diff"}, wrong...)...); got.code != 2 || got.stderr == "" {
 			t.Errorf("%q: got %+v, want 2", wrong, got)
 		}
