@@ -2,13 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/httpedge"
 )
 
@@ -20,7 +23,8 @@ func TestCheckCommittedPacts(t *testing.T) {
 	}
 }
 
-// TestCheckFindsPlantedErrors changes a correct interaction in one place each.
+// TestCheckFindsPlantedErrors changes a correct interaction in one place each. All are in one pact:
+// gatehouse's document takes long to read.
 func TestCheckFindsPlantedErrors(t *testing.T) {
 	const body = `{"ok":true,"query":"8.8.8.8","ipVersion":"IPv4","location":{"country":"X","lat":1.5},"flags":{"proxy":false}}`
 	correct := func(rules string) string {
@@ -28,16 +32,16 @@ func TestCheckFindsPlantedErrors(t *testing.T) {
 			`"response":{"status":200,"headers":{"X-Cache":["hit"]},"matchingRules":{"body":{`+rules+`}},`, 1)
 	}
 	rule := func(path, matcher string) string { return `"` + path + `":{"matchers":[` + matcher + `]}` }
-	const response = "/interactions/0/response"
-	for _, row := range []struct {
+	const response = "/response"
+	rows := []struct {
 		name, old, new, rules string
 		pointer, said         string
 	}{
-		{"a path", "/api/lookup", "/api/lokup", "", "/interactions/0/request/path", "did you mean /api/lookup?"},
-		{"a method", `"GET"`, `"DELETE"`, "", "/interactions/0/request/method", "it has GET"},
-		{"a parameter", `"query":{"q"`, `"query":{"field":["city"],"q"`, "", "/interactions/0/request/query/field", "did you mean fields?"},
-		{"a missing parameter", `"query":{"q":["8.8.8.8"]}`, `"query":{"details":["1"]}`, "", "/interactions/0/request/query", "the query needs q"},
-		{"a listed parameter", `"query":{"q"`, `"query":{"details":["2"],"q"`, "", "/interactions/0/request/query/details", "2 is none of 0, 1"},
+		{"a path", "/api/lookup", "/api/lokup", "", "/request/path", "did you mean /api/lookup?"},
+		{"a method", `"GET"`, `"DELETE"`, "", "/request/method", "it has GET"},
+		{"a parameter", `"query":{"q"`, `"query":{"field":["city"],"q"`, "", "/request/query/field", "did you mean fields?"},
+		{"a missing parameter", `"query":{"q":["8.8.8.8"]}`, `"query":{"details":["1"]}`, "", "/request/query", "the query needs q"},
+		{"a listed parameter", `"query":{"q"`, `"query":{"details":["2"],"q"`, "", "/request/query/details", "2 is none of 0, 1"},
 		{"a status", `"status":200`, `"status":204`, "", response + "/status", "the operation has no status 204; it has 200"},
 		{"a header", `"X-Cache"`, `"X-Cach"`, "", response + "/headers/X-Cach", "did you mean X-Cache?"},
 		{"a value of a header", `["hit"]`, `["hot"]`, "", response + "/headers/X-Cache", "did you mean hit?"},
@@ -54,24 +58,35 @@ func TestCheckFindsPlantedErrors(t *testing.T) {
 		{"a rule with unlisted values", "", "", rule("$.ipVersion", `{"match":"regex","regex":"^(IPv4|IPv7)$"}`), response + "/body/content/ipVersion", "accepts IPv7"},
 		{"names that the object lacks", "", "", rule("$.flags", `{"match":"eachKey","rules":[{"match":"regex","regex":"^(proxy|proxi)$"}]}`), response + "/body/content/flags", "did you mean proxy?"},
 		{"a rule for nothing", "", "", rule("$.location.town", `{"match":"type"}`), response + "/matchingRules/body/$.location.town", "leads to nothing"},
-		{"a state", "knows a query", "knows a quary", "", "/interactions/0/providerStates", "did you mean"},
-		{"a malformed rule", "", "", rule("$.ok", `{"match":"x"}`), "/interactions/0", `there is no matcher "x"`},
-	} {
+		{"a state", "knows a query", "knows a quary", "", "/providerStates", "did you mean"},
+		{"a malformed rule", "", "", rule("$.ok", `{"match":"x"}`), "", `there is no matcher "x"`},
+	}
+	all := []string{correct("")}
+	for _, row := range rows {
 		text := correct(row.rules)
 		if !strings.Contains(text, row.old) {
 			t.Fatalf("%s: %s is not in %s", row.name, row.old, text)
 		}
-		text = pactText("gatehouse", strings.Replace(text, row.old, row.new, 1))
-		file, sarif := write(t, "p.json", text), filepath.Join(t.TempDir(), "r.sarif")
-		got := pactcheck(t, "check", "--sarif", sarif, file)
-		if got.code != 1 || !strings.Contains(got.stdout, file+"#"+row.pointer+": interaction ") ||
-			!strings.Contains(got.stdout, row.said) || !strings.HasSuffix(got.stdout, ": 1 errors\n") ||
-			!strings.Contains(string(read(t, sarif)), `"fullyQualifiedName": "`+row.pointer+`"`) {
-			t.Errorf("%s: got %+v, want %s and %q", row.name, got, row.pointer, row.said)
-		}
+		all = append(all, strings.Replace(text, row.old, row.new, 1))
 	}
-	if got := pactcheck(t, "check", write(t, "p.json", pactText("gatehouse", correct("")))); got.code != 0 {
-		t.Errorf("got %+v, want no errors", got)
+	file := write(t, "p.json", pactText("gatehouse", all...))
+	sarif := filepath.Join(t.TempDir(), "r.sarif")
+	got := pactcheck(t, "check", "--sarif", sarif, file)
+	errors, ended := strings.CutSuffix(got.stdout,
+		fmt.Sprintf("of 1 pacts checked: %d errors\n", len(rows)))
+	lines := strings.Split(errors, "\n")
+	if got.code != 1 || !ended || len(lines) != len(rows)+1 {
+		t.Fatalf("got %+v, want one error a row", got)
+	}
+	for i, row := range rows {
+		pointer := fmt.Sprintf("/interactions/%d%s", i+1, row.pointer)
+		at := slices.IndexFunc(lines, func(line string) bool {
+			return strings.HasPrefix(line, file+"#"+pointer+": interaction ") &&
+				strings.Contains(line, row.said)
+		})
+		if at < 0 || !strings.Contains(string(read(t, sarif)), `"fullyQualifiedName": "`+pointer+`"`) {
+			t.Errorf("%s: got %s, want %s and %q", row.name, got.stdout, pointer, row.said)
+		}
 	}
 }
 
@@ -161,9 +176,7 @@ func TestCheckNamesTheLine(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(read(t, sarif), &log); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, json.Unmarshal(read(t, sarif), &log))
 	lines := strings.Split(text, "\n")
 	if len(log.Runs[0].Results) != 3 {
 		t.Fatalf("got %+v, want three errors", log)
@@ -209,9 +222,7 @@ func TestCheckOtherDocument(t *testing.T) {
 		js, junit := filepath.Join(t.TempDir(), "r.json"), filepath.Join(t.TempDir(), "r.xml")
 		got := pactcheck(t, "check", "--openapi", server.URL+"/d", "--json", js, "--junit", junit, pact(body))
 		var errors struct{ Errors []struct{ Pointer string } }
-		if err := json.Unmarshal(read(t, js), &errors); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, json.Unmarshal(read(t, js), &errors))
 		if (got.code == 1) != (want != "") || !strings.Contains(got.stdout, want) ||
 			len(errors.Errors) != got.code || strings.Contains(string(read(t, junit)), "<failure") != (want != "") {
 			t.Errorf("%s: got %+v and %v, want %q", body, got, errors, want)

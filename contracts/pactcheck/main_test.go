@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // outcome is how a command ended.
@@ -53,9 +55,7 @@ func pactText(provider string, interactions ...string) string {
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(file, []byte(content), 0o600))
 	return file
 }
 
@@ -65,9 +65,7 @@ func TestExitCodes(t *testing.T) {
 			pactText("gatehouse", interactions...))
 	}
 	link := filepath.Join(t.TempDir(), "r.json")
-	if err := os.Symlink("/nowhere/r.json", link); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.Symlink("/nowhere/r.json", link))
 	for _, row := range []struct {
 		name string
 		args []string
@@ -169,12 +167,8 @@ func TestErrorsStopNothingElse(t *testing.T) {
 		".git/f.json":              "x",
 	} {
 		file := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		stacktest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	js := filepath.Join(t.TempDir(), "r.json")
 	got := pactcheck(t, "verify", "--json", js, folder)
@@ -263,9 +257,7 @@ func TestFoldersAndOtherProviders(t *testing.T) {
 	folder := filepath.Dir(write(t, "a.json", pactText("gatehouse", good)))
 	for name, content := range map[string]string{"b.json": pactText("bank", bad),
 		"notes.txt": "x"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	got := pactcheck(t, "verify", folder)
 	if got.code != 0 || !strings.Contains(got.stdout, "1 interaction of 1 pact: 1 verified") ||
@@ -298,15 +290,11 @@ func TestVersion(t *testing.T) {
 func TestReportIsTriedBeforeTheRun(t *testing.T) {
 	folder := t.TempDir()
 	kept := filepath.Join(folder, "kept.json")
-	if err := os.WriteFile(kept, []byte("before"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, os.WriteFile(kept, []byte("before"), 0o600))
 	got := pactcheck(t, "verify", "--json", kept, "--junit", filepath.Join(folder, "new.xml"),
 		"--publish", "p.json")
 	files, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if got.code != 2 || len(files) != 1 || string(read(t, kept)) != "before" {
 		t.Errorf("got %+v and %v, want the folder as it was", got, files)
 	}
@@ -321,9 +309,7 @@ func TestForeignTextIsOneLine(t *testing.T) {
 	for name, text := range map[string]string{"a.json": named,
 		"b\n::error::file\x1b.json": strings.Replace(named, `"gatehouse"`,
 			`"other`+forged+`"`, 1)} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	unknown := strings.Replace(pactText("gatehouse", interaction("x", "y", "{}")), `"y"`,
 		`"y`+forged+`"`, 1)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gatehouse/cmd/stack/stacktest"
 )
 
 // TestReports verifies a good and a bad interaction, and reads the three reports.
@@ -30,9 +32,7 @@ func TestReports(t *testing.T) {
 			} `xml:"failure"`
 		} `xml:"testsuite>testcase"`
 	}
-	if err := xml.Unmarshal(read(t, junit), &suites); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, xml.Unmarshal(read(t, junit), &suites))
 	if suites.Tests != 2 || suites.Failures != 1 || len(suites.Cases) != 2 ||
 		suites.Cases[0].Failure != nil ||
 		suites.Cases[1].Failure == nil ||
@@ -48,9 +48,7 @@ func TestReports(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(read(t, js), &r); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, json.Unmarshal(read(t, js), &r))
 	if len(r.Pacts) != 1 || r.Pacts[0].Consumer != "shop" ||
 		r.Pacts[0].Interactions[0].Result != "verified" ||
 		r.Pacts[0].Interactions[1].Result != "failed" ||
@@ -66,8 +64,6 @@ func TestReports(t *testing.T) {
 func read(t *testing.T, file string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	return content
 }

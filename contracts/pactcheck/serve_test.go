@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 )
 
@@ -34,13 +35,9 @@ func serve(t *testing.T) served {
 		}
 	})
 	line, err := bufio.NewReader(reader).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	var s served
-	if err := json.Unmarshal([]byte(line), &s); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, json.Unmarshal([]byte(line), &s))
 	return s
 }
 
