@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 	"gatehouse/contracts/matching"
 	"gatehouse/contracts/verify"
@@ -145,9 +146,7 @@ var otherSamples = []struct{ want, tried string }{
 func samples(t *testing.T) (all []sample) {
 	t.Helper()
 	text, err := os.ReadFile("../matching/testdata/specification.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	parse(t, string(text), &all)
 	add := func(want, got string) {
 		s := sample{Version: "4", Name: want + " and " + got}
@@ -218,13 +217,9 @@ func TestEnginesAgree(t *testing.T) {
 		text, err := json.Marshal(map[string]any{"consumer": map[string]any{"name": "c"},
 			"provider": map[string]any{"name": "p"}, "interactions": interactions,
 			"metadata": map[string]any{"pactSpecification": map[string]any{"version": version}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		p, err := contracts.ReadPact(text, "agree.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		own, native := verifyWith(t, verify.New, target, p, false),
 			verifyWith(t, verify.NewNative, target, p, false)
 		for n, i := range byVersion[version] {

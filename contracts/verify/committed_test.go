@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pact-foundation/pact-go/v2/models"
 	"github.com/pact-foundation/pact-go/v2/provider"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 	"gatehouse/contracts/coverage"
 )
@@ -23,19 +25,13 @@ import (
 func gatehousePacts(t *testing.T) []*contracts.Pact {
 	t.Helper()
 	files, err := filepath.Glob("../pacts/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	var all []*contracts.Pact
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		p, err := contracts.ReadPact(data, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stacktest.Must(t, err)
 		if p.Provider == "gatehouse" {
 			all = append(all, p)
 		}
@@ -63,9 +59,7 @@ func verifyCommitted(t *testing.T, cluster *contracts.Cluster, every int) {
 		}), func() map[string]any { return p.Values() }, func(err error) { t.Error(err) })
 	}
 	p, err = contracts.Start(contracts.Config{Wrap: wrap, Cluster: cluster})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -74,23 +68,17 @@ func verifyCommitted(t *testing.T, cluster *contracts.Cluster, every int) {
 	interactions := 0
 	for _, pact := range gatehousePacts(t) {
 		t.Run(pact.Consumer, func(t *testing.T) {
-			if err := pact.Check(); err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, pact.Check())
 			prepared, err := pact.Prepared()
-			if err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, err)
 			prepared, n := some(t, prepared, every)
 			interactions += n
 			file := filepath.Join(t.TempDir(), "pact.json")
-			if err := os.WriteFile(file, prepared, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, os.WriteFile(file, prepared, 0o600))
 			err = provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
 				Provider: pact.Provider, ProviderBaseURL: p.URL(), PactFiles: []string{file},
-				FailIfNoPactsFound: true,
-				StateHandlers:      handlers(t, p), DisableColoredOutput: true,
+				FailIfNoPactsFound: true, RequestTimeout: time.Minute,
+				StateHandlers: handlers(t, p), DisableColoredOutput: true,
 			})
 			if err != nil {
 				t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/stack/stacktest"
 	"gatehouse/contracts"
 	"gatehouse/contracts/report"
 	"gatehouse/contracts/verify"
@@ -38,12 +39,8 @@ func pactOf(t *testing.T, interactions string) *contracts.Pact {
 	t.Helper()
 	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[`+interactions+
 		`],"metadata":{"pactSpecification":{"version":"4.0"}}}`), "shop.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
+	stacktest.Must(t, p.Check())
 	return p
 }
 
@@ -52,9 +49,7 @@ func pactOf(t *testing.T, interactions string) *contracts.Pact {
 func try(t *testing.T, p *contracts.Pact, pending bool) []*report.Interaction {
 	t.Helper()
 	provider, err := contracts.Start(contracts.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	t.Cleanup(func() {
 		if err := provider.Close(); err != nil {
 			t.Error(err)
@@ -74,9 +69,7 @@ func verifyWith(t *testing.T, engine func(verify.Target) (*verify.Verifier, erro
 	target verify.Target, p *contracts.Pact, pending bool) []*report.Interaction {
 	t.Helper()
 	v, err := engine(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	defer func() {
 		if err := v.Close(); err != nil {
 			t.Error(err)
@@ -84,9 +77,7 @@ func verifyWith(t *testing.T, engine func(verify.Target) (*verify.Verifier, erro
 	}()
 	live := 0
 	all, err := v.Pact(t.Context(), p, pending, func(*report.Interaction) { live++ })
-	if err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Must(t, err)
 	if live != len(p.Interactions) || len(all) != live {
 		t.Errorf("got %d results and %d live ones, want %d", len(all), live, len(p.Interactions))
 	}
@@ -293,9 +284,7 @@ func TestSecretsByName(t *testing.T) {
 		for _, engine := range []func(verify.Target) (*verify.Verifier, error){verify.New, verify.NewNative} {
 			got := verifyWith(t, engine, verify.Target{Service: contracts.HideRedirects(service)}, p, false)[0]
 			shown, err := json.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stacktest.Must(t, err)
 			if got.Result != report.Failed || strings.Contains(string(shown), row.secret) ||
 				!strings.Contains(string(shown), "…") {
 				t.Errorf("%s: got %s, want no %s", row.name, shown, row.secret)
