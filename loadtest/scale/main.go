@@ -7,7 +7,7 @@
 // a simulated upstream each run in their own process. Then it measures in turn:
 //
 //   - the time from the start of the process until /readyz responds with 200, the median
-//     of five starts;
+//     of several starts;
 //   - resident memory, after every token in use has requested its profile;
 //   - the highest rate of cached lookups, and of issued tokens;
 //   - the p99 of cached lookups over 64 connections, at half of the highest rate.
@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&c.sessions, "sessions", 0, "users with a session; measures sign-ins instead of all else")
 	flag.Float64Var(&c.share, "token-share", 0.5, "rate of issued tokens while lookups are measured, as a share of the highest")
 	flag.DurationVar(&c.length, "length", 5*time.Second, "length of each measurement of lookups")
-	flag.IntVar(&c.rounds, "rounds", 5, "measurements of lookups under each condition")
+	flag.IntVar(&c.rounds, "rounds", 5, "starts, and measurements of lookups under each condition")
 	flag.StringVar(&c.gatehouse, "gatehouse", "", "program to measure (default: built from source)")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -75,9 +75,9 @@ type config struct {
 }
 
 func (c config) check() error {
-	if c.active < 1 || c.people < 1 || c.revoked < 0 || c.sessions < 0 || c.share <= 0 || c.share > 1 || c.rounds < 1 || c.length < time.Second {
+	if c.active < 1 || c.people < 1 || c.revoked < 0 || c.sessions < 0 || c.share <= 0 || c.share > 1 || c.rounds < 1 || c.length < 100*time.Millisecond {
 		return errors.New(
-			"-active, -people and -rounds must be at least 1, -revoked and -sessions at least 0, -token-share above 0 and at most 1, -length at least 1s")
+			"-active, -people and -rounds must be at least 1, -revoked and -sessions at least 0, -token-share above 0 and at most 1, -length at least 100ms")
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func startOften(ctx context.Context, c config, database string) (*loadtest.Local
 		if err != nil {
 			return nil, err
 		}
-		if took = append(took, local.Server.Took); len(took) == starts {
+		if took = append(took, local.Server.Took); len(took) == c.rounds {
 			fmt.Printf("start to ready: %v\n", median(took).Round(time.Millisecond))
 			return local, nil
 		}

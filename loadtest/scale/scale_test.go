@@ -7,8 +7,8 @@ import (
 
 // TestRun measures with few tokens.
 func TestRun(t *testing.T) {
-	if err := run(t.Context(), config{active: 100, revoked: 10, share: 0.1, rounds: 1, length: time.Second,
-		people: 10}); err != nil {
+	if err := run(t.Context(), config{active: 100, revoked: 10, share: 0.1, rounds: 2,
+		length: 100 * time.Millisecond, people: 10}); err != nil {
 		t.Fatal(err)
 	}
 }

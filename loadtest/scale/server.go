@@ -14,9 +14,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// starts is the number of measured starts.
-const starts = 5
-
 // do sends a request and returns the response's body. A status other than 200 is an error.
 func do(ctx context.Context, method, url, body string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
