@@ -16,8 +16,8 @@ import (
 // acknowledged before, and a server works on it.
 func TestBackupBesideLoad(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	original, backup := filepath.Join(folder, "g.db"), filepath.Join(folder, "copy.db")
+	original := sqlitetest.File(t)
+	backup := filepath.Join(t.TempDir(), "copy.db")
 	s := newFixture(t, "sqlite:"+original, "--code-ttl=10m", "--refresh-grace=5m")
 	before, during := newLedger(), newLedger()
 	var workers sync.WaitGroup

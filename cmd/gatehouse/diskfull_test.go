@@ -33,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func (d *disk) test(t *testing.T) {
-	s := newFixture(t, "sqlite:"+filepath.Join(d.dir, "g.db"))
+	s := newFixture(t, "sqlite:"+copyDatabase(t, d.dir))
 	code, err := s.browser.code(s.base)
 	if err != nil {
 		t.Fatal(err)

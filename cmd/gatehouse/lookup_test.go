@@ -706,7 +706,7 @@ func TestLookupOnFullDisk(t *testing.T) {
 // TestLookupReaderLeaves expects a lookup to end without a word when nobody reads its output.
 func TestLookupReaderLeaves(t *testing.T) {
 	t.Parallel()
-	database, input := lookupFiles(t, 200_000)
+	database, input := lookupFiles(t, 50_000)
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

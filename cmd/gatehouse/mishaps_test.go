@@ -46,14 +46,14 @@ func TestLookupMishaps(t *testing.T) {
 			mmdbtest.WriteCity(t, m.other, map[string]geo.Location{"8.0.0.0/8": {CountryCode: "XX"}})
 			m.args = []string{"lookup", "--mmdb", m.database, "--file", m.input, "--column", "ip", "--fields",
 				"countryCode", "--format", format, "--resume", m.state, "--output", m.output}
-			m.grow(50_000)
+			m.grow(15_000)
 			all := []struct {
 				name   string
 				happen func()
 			}{
 				{"kill", m.kill}, {"kill", m.kill}, {"full disk", m.fullDisk}, {"two at once", m.together},
 				{"another row", m.changeInput}, {"another database", m.changeDatabase},
-				{"growth", func() { m.grow(1 + rand.IntN(20_000)) }},
+				{"growth", func() { m.grow(1 + rand.IntN(5_000)) }},
 			}
 			for range *mishaps {
 				one := all[rand.IntN(len(all))]
