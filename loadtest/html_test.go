@@ -2,6 +2,8 @@ package loadtest_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -126,8 +128,8 @@ func TestHostileNamesAreText(t *testing.T) {
 	}
 }
 
-// TestOutagesAreMarked runs an outage, and finds when it began and ended in the result and in the
-// charts over time.
+// TestOutagesAreMarked runs an outage to its end and one that is interrupted. When it began and ended
+// is in the result and in the charts over time. The simulator has faults of its own, which come back.
 func TestOutagesAreMarked(t *testing.T) {
 	t.Parallel()
 	local := startLocal(t)
@@ -135,11 +137,33 @@ func TestOutagesAreMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	faults := func(method, body string) string {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, local.Simulator+"/_sim", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var state struct {
+			Settings struct{ Faults json.RawMessage }
+		}
+		if err := errors.Join(json.NewDecoder(response.Body).Decode(&state), response.Body.Close()); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("got %d, %v, want the settings", response.StatusCode, err)
+		}
+		return string(state.Settings.Faults)
+	}
+	before := faults(http.MethodPut, `{"faults":[{"kind":"hang","rate":0.001,"delay":"10ms"}]}`)
 	play := func(after time.Duration) *loadtest.Result {
 		ctx, config := endingAfter(t, after, loadtest.Steady(40, 6*time.Second))
 		result, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target, Keys: 50}, config)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got := faults(http.MethodGet, ""); got != before {
+			t.Errorf("after %v: got faults %s, want %s", after, got, before)
 		}
 		return result
 	}

@@ -6,11 +6,15 @@ import (
 	"os"
 	"testing"
 
+	"gatehouse/loadtest"
 	"gatehouse/loadtest/lab"
 )
 
 // gatehouse is the program that scenarios are tried with.
 var gatehouse string
+
+// shared is a target for all tests that leave it as it is.
+var shared *loadtest.Local
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
@@ -25,5 +29,14 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	if shared, err = loadtest.StartLocal(context.Background(), gatehouse, ""); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -103,17 +104,17 @@ func warmFasthttp(t *testing.T) {
 	}
 }
 
-// stalling responds in a millisecond, but stalls in the first 200 ms of each five seconds.
+// stalling responds in a millisecond, but stalls in the first 200 ms.
 func stalling(began time.Time) fasthttp.RequestHandler {
 	return func(*fasthttp.RequestCtx) {
 		time.Sleep(time.Millisecond)
-		if since := time.Since(began) % (5 * time.Second); since < 200*time.Millisecond {
+		if since := time.Since(began); since < 200*time.Millisecond {
 			time.Sleep(200*time.Millisecond - since)
 		}
 	}
 }
 
-// TestOpenModelShowsStalls has a server that stalls for 200 ms in each five seconds. In the open
+// TestOpenModelShowsStalls has a server that stalls for 200 ms of five seconds. In the open
 // model 4 % of the hits are due then and wait up to 200 ms, so p99 is 150 ms. In the closed model
 // few hits are.
 func TestOpenModelShowsStalls(t *testing.T) {
@@ -122,9 +123,9 @@ func TestOpenModelShowsStalls(t *testing.T) {
 		config      Config
 		least, most time.Duration
 	}{
-		{"open", Config{Schedule: Steady(200, 20*time.Second)}, 147 * time.Millisecond, 153 * time.Millisecond},
-		{"open, few connections", Config{Schedule: Steady(200, 20*time.Second), Connections: 4}, 147 * time.Millisecond, 160 * time.Millisecond},
-		{"closed", Config{Concurrency: 2, Duration: 20 * time.Second}, 0, 3 * time.Millisecond},
+		{"open", Config{Schedule: Steady(200, 5*time.Second)}, 147 * time.Millisecond, 153 * time.Millisecond},
+		{"open, few connections", Config{Schedule: Steady(200, 5*time.Second), Connections: 4}, 147 * time.Millisecond, 160 * time.Millisecond},
+		{"closed", Config{Concurrency: 2, Duration: 5 * time.Second}, 0, 3 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()
@@ -378,6 +379,33 @@ func TestFailedWorkBesideHitsKeepsTheReport(t *testing.T) {
 		result.Checks[0].OK || !strings.Contains(result.Checks[0].Seen, "refused") {
 		t.Errorf("got %+v, %v, teardown %v, want ten hits, a failed check and teardown", result, err,
 			after)
+	}
+}
+
+// TestLastReadingIsOfTheRun: the last reading of the target's metrics comes before the connections
+// of the run are closed. One more connection is that of the readings.
+func TestLastReadingIsOfTheRun(t *testing.T) {
+	var open atomic.Int64
+	target := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "gatehouse_http_connections_open %d\n", open.Load())
+	}))
+	target.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	target.Start()
+	defer target.Close()
+	result, err := numbered(t, "").Run(t.Context(), Setup{Target: Target{Base: target.URL,
+		Admin: target.URL}}, Config{Schedule: Steady(50, 100*time.Millisecond)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := result.Resources; len(all) < 2 || all[len(all)-1].Connections < 2 {
+		t.Errorf("got readings %+v, want two open connections in the last", all)
 	}
 }
 

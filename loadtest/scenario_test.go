@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,33 +38,33 @@ func unhurried(rate float64, d time.Duration) loadtest.Schedule {
 // TestEveryScenario runs each scenario for a moment: all of its requests must get the answers that
 // they should have.
 func TestEveryScenario(t *testing.T) {
-	shared := startLocal(t)
 	for _, c := range []struct {
 		scenario string
 		rate     float64
 		duration time.Duration
+		people   int // each costs a hash of a password
 		steps    string
 		checks   int
 	}{
-		{"authorize", 4, time.Second, "authorize login-page login consent-page consent token", 0},
-		{"bulk", 20, time.Second, "bulk", 0},
-		{"bulk-cold", 5, time.Second, "cold-bulk", 0},
-		{"churn", 20, time.Second, "refresh profile", 0},
-		{"device", 10, time.Second, "device-code device-page enter-code allow token", 0},
-		{"introspect", 50, time.Second, "introspect", 0},
-		{"lookup-cold", 50, time.Second, "cold-lookup", 0},
-		{"lookup-hot", 100, time.Second, "lookup", 0},
-		{"lookup-zipf", 100, time.Second, "zipf-lookup", 0},
-		{"mixed", 100, time.Second, "bulk refresh profile introspect cold-lookup lookup zipf-lookup my-ip profile-greedy token", 1},
-		{"my-ip", 50, time.Second, "my-ip", 0},
-		{"openid", 30, time.Second, "authorize token", 0},
-		{"outage", 60, 6 * time.Second, "lookup cold-lookup", 3},
-		{"overload", 50, 6 * time.Second, "lookup overloaded-lookup", 4},
-		{"profile", 900, time.Second, "profile profile-greedy", 1},
-		{"refresh", 30, time.Second, "refresh", 0},
-		{"soak", 20, 10 * time.Second, "", 3},
-		{"stream", 5, time.Second, "stream", 0},
-		{"token", 50, time.Second, "token", 0},
+		{"authorize", 4, time.Second, 4, "authorize login-page login consent-page consent token", 0},
+		{"bulk", 20, time.Second, 20, "bulk", 0},
+		{"bulk-cold", 5, time.Second, 20, "cold-bulk", 0},
+		{"churn", 20, time.Second, 20, "refresh profile", 0},
+		{"device", 10, time.Second, 4, "device-code device-page enter-code allow token", 0},
+		{"introspect", 50, time.Second, 20, "introspect", 0},
+		{"lookup-cold", 50, time.Second, 20, "cold-lookup", 0},
+		{"lookup-hot", 100, time.Second, 20, "lookup", 0},
+		{"lookup-zipf", 100, time.Second, 20, "zipf-lookup", 0},
+		{"mixed", 100, time.Second, 20, "bulk refresh profile introspect cold-lookup lookup zipf-lookup my-ip profile-greedy token", 1},
+		{"my-ip", 50, time.Second, 20, "my-ip", 0},
+		{"openid", 30, time.Second, 4, "authorize token", 0},
+		{"outage", 60, 6 * time.Second, 20, "lookup cold-lookup", 3},
+		{"overload", 50, 6 * time.Second, 20, "lookup overloaded-lookup", 4},
+		{"profile", 900, time.Second, 20, "profile profile-greedy", 1},
+		{"refresh", 30, time.Second, 20, "refresh", 0},
+		{"soak", 20, 10 * time.Second, 20, "", 3},
+		{"stream", 5, time.Second, 20, "stream", 0},
+		{"token", 50, time.Second, 20, "token", 0},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +78,7 @@ func TestEveryScenario(t *testing.T) {
 				local = startLocal(t, scenario.Environment()...)
 				schedule = loadtest.Steady(c.rate, c.duration)
 			}
-			setup := loadtest.Setup{Target: local.Target, People: 20, Keys: 500}
+			setup := loadtest.Setup{Target: local.Target, People: c.people, Keys: 500}
 			result, err := scenario.Run(t.Context(), setup, loadtest.Config{Schedule: schedule})
 			if err != nil {
 				t.Fatal(err)
@@ -119,12 +118,11 @@ func TestEveryScenario(t *testing.T) {
 
 // TestReports runs a scenario once and reads each form of its report.
 func TestReports(t *testing.T) {
-	local := startLocal(t)
 	scenario, err := loadtest.ScenarioNamed("lookup-hot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := scenario.Run(t.Context(), loadtest.Setup{Target: local.Target, Keys: 50}, loadtest.Config{Schedule: unhurried(100, time.Second)})
+	result, err := scenario.Run(t.Context(), loadtest.Setup{Target: shared.Target, Keys: 50}, loadtest.Config{Schedule: unhurried(100, time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,15 +181,14 @@ func TestReports(t *testing.T) {
 }
 
 func TestSetupSaysWhatItNeeds(t *testing.T) {
-	local := startLocal(t)
 	for _, c := range []struct {
 		scenario string
 		target   loadtest.Target
 		want     string
 	}{
-		{"token", loadtest.Target{Base: local.Base}, "--client-id"},
-		{"outage", loadtest.Target{Base: local.Base}, "--simulator"},
-		{"token", loadtest.Target{Base: local.Base, Admin: local.Admin, ClientID: local.ClientID, ClientSecret: "wrong"}, "responded with status 401"},
+		{"token", loadtest.Target{Base: shared.Base}, "--client-id"},
+		{"outage", loadtest.Target{Base: shared.Base}, "--simulator"},
+		{"token", loadtest.Target{Base: shared.Base, Admin: shared.Admin, ClientID: shared.ClientID, ClientSecret: "wrong"}, "responded with status 401"},
 		{"lookup-hot", loadtest.Target{Base: "http://127.0.0.1:1"}, "reach the bulk endpoint"},
 	} {
 		scenario, err := loadtest.ScenarioNamed(c.scenario)
@@ -199,7 +196,7 @@ func TestSetupSaysWhatItNeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = scenario.Run(t.Context(), loadtest.Setup{Target: c.target}, loadtest.Config{Schedule: loadtest.Steady(1, time.Second)})
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), local.ClientSecret) {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), shared.ClientSecret) {
 			t.Errorf("%s: got %v, want an error with %q", c.scenario, err, c.want)
 		}
 	}
@@ -219,71 +216,11 @@ func endingAfter(
 	}}
 }
 
-// TestFaultsComeBack lets a simulator fail that has faults of its own, to the end and interrupted
-// in the middle.
-func TestFaultsComeBack(t *testing.T) {
-	local := startLocal(t)
-	scenario, err := loadtest.ScenarioNamed("outage")
-	if err != nil {
-		t.Fatal(err)
-	}
-	faults := func(method, body string) string {
-		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, local.Simulator+"/_sim", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var state struct {
-			Settings struct{ Faults json.RawMessage }
-		}
-		if err := errors.Join(json.NewDecoder(response.Body).Decode(&state), response.Body.Close()); err != nil || response.StatusCode != http.StatusOK {
-			t.Fatalf("got %d, %v, want the settings", response.StatusCode, err)
-		}
-		return string(state.Settings.Faults)
-	}
-	before := faults(http.MethodPut, `{"faults":[{"kind":"hang","rate":0.001,"delay":"10ms"}]}`)
-	for _, after := range []time.Duration{time.Minute, 3 * time.Second} {
-		ctx, config := endingAfter(t, after, loadtest.Steady(20, 6*time.Second))
-		if _, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target, Keys: 100}, config); err != nil {
-			t.Fatal(err)
-		}
-		if got := faults(http.MethodGet, ""); got != before {
-			t.Errorf("after %v: got faults %s, want %s", after, got, before)
-		}
-	}
-}
-
-// TestLastReadingIsOfTheRun: the last reading of the target's metrics comes before the connections
-// of the run are closed.
-func TestLastReadingIsOfTheRun(t *testing.T) {
-	local := startLocal(t)
-	scenario, err := loadtest.ScenarioNamed("lookup-hot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := scenario.Run(t.Context(), loadtest.Setup{Target: local.Target, Keys: 100},
-		loadtest.Config{Schedule: loadtest.Steady(50, time.Second), Timeout: 10 * time.Second,
-			Connections: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := result.Resources
-	if len(all) < 2 || all[len(all)-1].Connections < 1 {
-		t.Errorf("got readings %+v, want open connections in the last", all)
-	}
-}
-
 // TestMixWithoutTrustedProxiesCreatesNobody has a server that does not believe X-Forwarded-For, and
 // so refuses my-ip of this machine. mixed ends before it asks for a client or a user.
 func TestMixWithoutTrustedProxiesCreatesNobody(t *testing.T) {
-	local := startLocal(t)
-	server, err := lab.Gatehouse{Program: gatehouse, Env: []string{"GATEHOUSE_DATABASE_URL=sqlite:" +
-		filepath.Join(t.TempDir(), "gatehouse.db"), "IP_PROVIDER=sim",
-		"IP_API_BASE=" + local.Simulator}}.Serve(t.Context())
+	server, err := lab.Gatehouse{Program: gatehouse}.Serve(t.Context(), "--roles=geo",
+		"--ip-provider=sim")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,13 +234,11 @@ func TestMixWithoutTrustedProxiesCreatesNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := local.Target
-		target.Base = server.Base
 		created := 0
 		admin := httptest.NewServer(http.HandlerFunc(
 			func(_ http.ResponseWriter, r *http.Request) { created++ }))
-		target.Admin = admin.URL
-		_, err = scenario.Run(t.Context(), loadtest.Setup{Target: target},
+		_, err = scenario.Run(t.Context(), loadtest.Setup{Target: loadtest.Target{Base: server.Base,
+			Admin: admin.URL, ClientID: "c", ClientSecret: "s"}},
 			loadtest.Config{Schedule: loadtest.Steady(100, 20*time.Second)})
 		admin.Close()
 		if err == nil || !strings.Contains(err.Error(), "GATEHOUSE_TRUSTED_PROXIES") || created > 0 {
