@@ -22,8 +22,9 @@ RACEENV  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 GOGC=400
 # SQLite, its C library and its allocator are C translated to Go. The race detector sees the heap of Go
 # but not theirs, and makes them several times slower. What it could see there is a connection that two
 # goroutines use at once, which database/sql does not allow. It stays on in the C library of the
-# programs that make test-long starts (cmd/gatehouse/main_test.go).
-RACE := -race $(foreach package,sqlite/lib libc memory,-gcflags=modernc.org/$(package)=-race=false)
+# programs that make test-long starts (cmd/gatehouse/main_test.go). argon2 mixes memory of its own.
+RACE := -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc modernc.org/memory \
+	golang.org/x/crypto/argon2,-gcflags=$(package)=-race=false)
 
 help: ## Say what can be made (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,13 +57,17 @@ pactcheck: ## Build the static bin/pactcheck, which verifies pacts of client pro
 pactcheck-dist: ## Pack pactcheck for Linux, macOS and Windows, for teams without a checkout
 	scripts/pactcheck-dist bin linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-# These packages take longest, so they come first.
-LONGEST := ./cmd/gatehouse ./loadtest/lab/browser ./providers/sqlstore ./cmd/stack/stacktest \
-	./httpedge/signin ./httpedge/oauthapi ./loadtest ./providers/cluster
+# Without the race detector: documents, pages and measuring programs, which start the service as a program
+# or have no goroutines, and what the detector would disturb, allocations and gRPC.
+PLAIN := ./docs ./loadtest/... ./deploy/... ./httpedge/pages/... ./providers/cluster
 
-# The tests of contracts have run by then, and make lint runs every analyzer that go test would run.
-test: setup contracts ## Run every test, those of the service with the race detector (15 minutes on two processors)
-	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m $(LONGEST) $$(go list ./... | grep -v '/contracts\(/\|$$\)')
+# The packages that take longest come first. make lint runs every analyzer that go test would run.
+test: setup pact-lib contract-tools ## Run every test, those of the service with the race detector (15 minutes on two processors)
+	$(PACTENV) scripts/contracts $(PLAIN)
+	go test -vet=off -run 'Allocate|HoldLittle|MemoryPerActor' ./httpedge ./actors/lookup ./actors/token
+	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./providers/sqlstore \
+		./providers/cluster ./cmd/stack/stacktest ./httpedge/signin ./httpedge/oauthapi \
+		$$(go list ./... | grep -vxF "$$(go list ./contracts/... $(PLAIN))")
 
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
 	$(PACTENV) RACE='$(RACE)' scripts/nodes
@@ -73,7 +78,8 @@ test-clients: setup ## Sign in with published programs and a real browser (a few
 
 test-long: setup pact-lib build ## Repeat the tests, soak and kill servers, break clusters, test-deploy, fuzz (SHORT=1: each a little)
 	CGO_ENABLED=1 go test $(RACE) -count $(call long,5,1) -timeout 60m ./...
-	$(PACTENV) RACE='$(RACE)' scripts/contracts
+	go test -count $(call long,5,1) -timeout 60m ./providers/cluster
+	$(PACTENV) RACE='$(RACE)' scripts/contracts ./docs
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m ./cmd/gatehouse -program-race
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -program-race -soak $(call long,5m,5s)
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -program-race -crashes $(call long,50,3)

@@ -1,8 +1,0 @@
-//go:build !race
-
-package httpedge_test
-
-const (
-	raceAllocations = 0
-	raceBytes       = 0
-)
