@@ -12,7 +12,7 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-var every = flag.Int("every", 10,
+var every = flag.Int("every", 25,
 	"verify each n-th interaction with three nodes; each has a cluster of its own")
 
 // TestCommittedPactsWithThreeNodes verifies interactions with three nodes of a cluster, each request
