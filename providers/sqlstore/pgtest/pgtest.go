@@ -2,7 +2,6 @@ package pgtest
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -152,15 +151,3 @@ func create(durable bool, template string) (s *server, name string, err error) {
 
 // strategy copies the files of a template: half the time of a copy by the log, which is the default.
 const strategy = " STRATEGY FILE_COPY"
-
-func (s *server) execute(statement string) error {
-	db, err := sql.Open("pgx", s.url("postgres"))
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
-		return fmt.Errorf("%s: %w", statement, err)
-	}
-	return nil
-}

@@ -4,7 +4,7 @@ package pgtest
 
 import (
 	"bytes"
-	"database/sql"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,10 +15,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/jackc/pgx/v5"
 )
 
 // server is a running PostgreSQL server.
@@ -28,6 +29,9 @@ type server struct {
 	process *exec.Cmd
 	output  bytes.Buffer
 	exited  chan struct{}
+
+	mu    sync.Mutex
+	admin *pgx.Conn // kept, since the server starts a process for each connection
 }
 
 const startTimeout = 30 * time.Second
@@ -119,15 +123,10 @@ func (s *server) serve(bin, data string, credential *syscall.Credential, durable
 	return s.awaitReady()
 }
 
-func (s *server) awaitReady() error {
-	db, err := sql.Open("pgx", s.url("postgres"))
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (s *server) awaitReady() (err error) {
 	deadline := time.After(startTimeout)
 	for {
-		if err = db.Ping(); err == nil {
+		if s.admin, err = pgx.Connect(context.Background(), s.url("postgres")); err == nil {
 			return nil
 		}
 		select {
@@ -138,6 +137,16 @@ func (s *server) awaitReady() error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// execute executes a statement in the database postgres.
+func (s *server) execute(statement string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.admin.Exec(context.Background(), statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
 }
 
 func (s *server) url(database string) string {
@@ -151,6 +160,9 @@ func (s *server) data() string { return filepath.Join(s.dir, "data") }
 func (s *server) end() error {
 	if s.process == nil || s.process.Process == nil {
 		return nil
+	}
+	if s.admin != nil {
+		_ = s.admin.Close(context.Background()) // fails if the server has ended
 	}
 	_ = s.process.Process.Signal(syscall.SIGQUIT) // fails if it has ended
 	select {
