@@ -54,10 +54,11 @@ func TestAccessTokenAsJWT(t *testing.T) {
 		return st.Get(t, "/api/user", "Authorization", "Bearer "+token)
 	}
 	for left := 99; left >= 97; left-- {
-		if a := profile(jwt); a.Status != 200 ||
-			a.Header.Get("X-RateLimit-Remaining") != strconv.Itoa(left) {
-			t.Errorf("got %d with %s left, want 200 with %d", a.Status,
-				a.Header.Get("X-RateLimit-Remaining"), left)
+		a := profile(jwt)
+		got, err := strconv.Atoi(a.Header.Get("X-RateLimit-Remaining"))
+		// One node of several need not know yet what the others have admitted.
+		if a.Status != 200 || err != nil || got < left || got > left && stacktest.Nodes(t) == 1 {
+			t.Errorf("got %d with %d left, error %v, want 200 with %d", a.Status, got, err, left)
 		}
 	}
 	head, rest, _ := strings.Cut(jwt, ".")
