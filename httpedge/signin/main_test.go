@@ -20,6 +20,7 @@ const (
 func TestMain(m *testing.M) {
 	const itself = "each node does so by itself"
 	os.Exit(stacktest.Run(m, map[string]string{
+		"TestAuthorizeServerErrors":           "the stores of one server, which it makes fail",
 		"TestDoubleClickIsReplayed":           itself,
 		"TestDoubleClickOnTheCodeSignsInOnce": itself,
 		"TestEachActionIsRecorded":            "the quota of a client, which each node counts",
@@ -27,5 +28,6 @@ func TestMain(m *testing.M) {
 		"TestInvitationByProvider/operators":  "it writes in SQLite's words",
 		"TestLogoOutlivesApply":               itself, // keep pictures
 		"TestOutdatedDocumentDoesNotComeBack": itself, // keep documents
+		"TestProviderThatIsAway":              itself, // notice that it is back
 	}))
 }
