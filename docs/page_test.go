@@ -12,7 +12,7 @@ import (
 // root is the repository, seen from this package.
 const root = ".."
 
-// contractsPage needs the library of the contracts: make contracts runs its commands.
+// contractsPage needs the library of the contracts: TestContractsPage runs its commands.
 const contractsPage = "docs/contracts.md"
 
 // page is a page of the handbook, taken apart.

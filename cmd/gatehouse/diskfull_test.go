@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // disk is a folder with a database in the file g.db.
@@ -33,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func (d *disk) test(t *testing.T) {
-	s := newFixture(t, "sqlite:"+copyDatabase(t, d.dir))
+	s := newFixture(t, "sqlite:"+sqlitetest.FileIn(t, d.dir))
 	code, err := s.browser.code(s.base)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +164,7 @@ func limitedFile(t *testing.T) *disk {
 		}
 	}
 	d.fill = func(t *testing.T, s *fixture) {
-		info, err := os.Stat(filepath.Join(d.dir, "g.db-wal"))
+		info, err := os.Stat(filepath.Join(d.dir, "gatehouse.db-wal"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,14 +10,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore/pgtest"
-	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // fixture is a database with a user, a client with all grants and an operator, and one server on it
@@ -48,19 +45,6 @@ func databaseEnv(t *testing.T, url string) []string {
 		env = append(env, "GATEHOUSE_KEY_FILE="+pgtest.KeyFile(t))
 	}
 	return env
-}
-
-// copyDatabase puts an empty database with its key file into a folder and returns its name.
-func copyDatabase(t *testing.T, dir string) string {
-	t.Helper()
-	original, name := sqlitetest.File(t), filepath.Join(dir, "g.db")
-	for _, suffix := range []string{"", ".key"} {
-		text, err := os.ReadFile(original + suffix)
-		if err := errors.Join(err, os.WriteFile(name+suffix, text, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return name
 }
 
 // newKeyFile makes a key file and returns its name.

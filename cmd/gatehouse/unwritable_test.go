@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/providers/sqlstore/pgtest"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // staysReady waits until /readyz says several times in a row, over more than the second for which it
@@ -84,7 +85,7 @@ func TestSmallVolume(t *testing.T) {
 	if !ok {
 		return // only root may mount one
 	}
-	path := copyDatabase(t, dir)
+	path := sqlitetest.FileIn(t, dir)
 	prefill(t, path, 10*megabyte)
 	s := newFixture(t, "sqlite:"+path, "--code-ttl=10m")
 	kept := s.tokens(t)

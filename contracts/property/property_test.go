@@ -229,10 +229,11 @@ func TestSequences(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, max(seed, 1), sequences, s.sequence(all))
+		if seed != 0 {
+			return
+		}
 		for _, p := range s.hidden {
-			if seed == 0 {
-				t.Errorf("got no violation by the defect %q, want it found", p.name)
-			}
+			t.Errorf("got no violation by the defect %q, want it found", p.name)
 		}
 		return
 	}

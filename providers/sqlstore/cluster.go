@@ -33,7 +33,7 @@ UNION ALL SELECT 'change', '', '', '', '', 0, '', '', '', FALSE, value, 0 FROM c
 	drainNode  = `UPDATE nodes SET drain = TRUE WHERE id = $1`
 )
 
-// newOwnedRows returns a statement that gives a node the rows of partitions that a condition is true
+// ownedRows returns a statement that gives a node the rows of partitions that a condition is true
 // for, and returns those rows. Its parameters are the node, and arrays of names, epochs and holders.
 // The condition is on the partition p and what the caller expects of it: a.
 //
@@ -41,7 +41,7 @@ UNION ALL SELECT 'change', '', '', '', '', 0, '', '', '', FALSE, value, 0 FROM c
 // row that another transaction has changed meanwhile is compared again when its lock is there: its
 // epoch has grown then, so it is left out. So the rows that remain are as the statement's snapshot
 // has them, and nobody else changes them until the commit.
-func newOwnedRows(condition string) string {
+func ownedRows(condition string) string {
 	return `WITH owned AS (SELECT p.name AS owned_name FROM partitions p
 JOIN unnest(CAST($2 AS TEXT[]), CAST($3 AS BIGINT[]), CAST($4 AS TEXT[])) AS a (name, epoch, holder)
 ON a.name = p.name AND a.epoch = p.epoch AND ` + condition + `
@@ -53,8 +53,8 @@ RETURNING name, holder, epoch`
 var (
 	// claimRows sees a holder's row as the snapshot has it. A row of nodes is inserted before its
 	// node holds anything, and an ID is never used again: a holder without a row never gets one.
-	claimRows = newOwnedRows(`NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = p.holder)`)
-	handRows  = newOwnedRows(`p.holder = a.holder`)
+	claimRows = ownedRows(`NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = p.holder)`)
+	handRows  = ownedRows(`p.holder = a.holder`)
 )
 
 // coordinate calls use with a connection of a pool of its own, so that a beat waits for no batch and

@@ -14,12 +14,18 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// File returns the name of a database in a folder of the test, with its key file beside it. It has
-// keys and no other rows. All are copies of one: making the tables takes longer than most tests.
+// File is FileIn for a folder of the test.
 func File(t testing.TB) string {
 	t.Helper()
+	return FileIn(t, t.TempDir())
+}
+
+// FileIn returns the name of a database in a folder, with its key file beside it. It has keys and no
+// other rows. All are copies of one: making the tables takes longer than most tests.
+func FileIn(t testing.TB, folder string) string {
+	t.Helper()
 	files, err := empty()
-	name := filepath.Join(t.TempDir(), "gatehouse.db")
+	name := filepath.Join(folder, "gatehouse.db")
 	if err := errors.Join(err, os.WriteFile(name, files.database, 0o600),
 		os.WriteFile(sqlstore.DefaultKeyFile("sqlite:"+name), files.key, 0o600)); err != nil {
 		t.Fatal(err)
