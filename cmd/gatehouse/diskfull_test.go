@@ -16,7 +16,7 @@ import (
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-// disk is a folder with a database in the file g.db.
+// disk is a folder with a database in the file gatehouse.db.
 type disk struct {
 	dir     string
 	fill    func(*testing.T, *fixture)
