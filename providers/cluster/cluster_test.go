@@ -217,17 +217,22 @@ func TestAsksAreBounded(t *testing.T) {
 	a, b := start(t, r, k), start(t, r, k)
 	b.Handle(8, func(partition.Message, func(partition.Status, int64, []byte)) {})
 	settled(t, a, b)
-	part := other(t, a, b)
 	var busy, unreachable atomic.Int64
+	var stopping atomic.Bool
 	var wg sync.WaitGroup
 	for range cluster.MaxAsks + 1 {
 		wg.Go(func() {
-			_, _, err := a.Ask(8, part, nil, time.Now().Add(time.Hour))
-			switch {
-			case errors.Is(err, partition.ErrBusy):
-				busy.Add(1)
-			case errors.Is(err, partition.ErrUnreachable):
-				unreachable.Add(1)
+			for id := b.first.Self; ; id = b.View().Self {
+				_, err := a.AskNode(id, 8, 0, nil, time.Now().Add(time.Hour))
+				switch {
+				case errors.Is(err, partition.ErrBusy):
+					busy.Add(1)
+					return
+				case stopping.Load():
+					unreachable.Add(1)
+					return
+				}
+				time.Sleep(time.Second) // a busy machine has parted the nodes
 			}
 		})
 	}
@@ -237,6 +242,7 @@ func TestAsksAreBounded(t *testing.T) {
 		}
 		return ""
 	})
+	stopping.Store(true)
 	a.Stop()
 	wg.Wait()
 	if got := unreachable.Load(); got != cluster.MaxAsks {
