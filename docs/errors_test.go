@@ -59,8 +59,14 @@ func lookupErrors(t *testing.T) []string {
 	for _, code := range codes {
 		err := &geo.Error{Code: geo.Code(code)}
 		errs = append(errs, err)
-		if !slices.Contains(shared, code) && endpoint.ProblemOf(err).Message == "" {
+		if slices.Contains(shared, code) {
+			continue
+		}
+		if endpoint.ProblemOf(err).Message == "" {
 			t.Errorf("got no message for %s, want a case in lookupProblem of httpedge/endpoint", code)
+		}
+		if !slices.Contains(geo.Codes, err.Code) {
+			t.Errorf("got no %s in geo.Codes", code)
 		}
 	}
 	return withStatus(codes, errs...)
@@ -68,8 +74,17 @@ func lookupErrors(t *testing.T) []string {
 
 // reasons are those of lookup errors; "" stands for none.
 func reasons(t *testing.T) []string {
-	return slices.DeleteFunc(enum(t, "schemas", "LookupError", "properties", "reason"),
+	all := slices.DeleteFunc(enum(t, "schemas", "LookupError", "properties", "reason"),
 		func(reason string) bool { return reason == "" })
+	messages := map[string]string{}
+	for _, reason := range all {
+		message := geo.Reason(reason).Message()
+		if messages[message] != "" {
+			t.Errorf("got the message of %s for %s, want a case in its Message", messages[message], reason)
+		}
+		messages[message] = reason
+	}
+	return all
 }
 
 // adminErrors are those of the admin API that not every endpoint has, and not_found.

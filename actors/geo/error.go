@@ -14,6 +14,9 @@ const (
 	CodeProviderUnreachable Code = "provider_unreachable"
 )
 
+// Codes are all codes. A node refuses the outcomes of another that have none of them.
+var Codes = []Code{CodeInvalidQuery, CodeRateLimited, CodeOverloaded, CodeProviderUnreachable}
+
 // Reason refines CodeInvalidQuery; it is "" with every other code.
 type Reason string
 

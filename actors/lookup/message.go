@@ -75,11 +75,6 @@ func encodeReplies(outcomes []outcome, now time.Time) []byte {
 	return encode(replies)
 }
 
-// codes are the codes of errors that a node may send.
-var codes = []geo.Code{
-	geo.CodeInvalidQuery, geo.CodeRateLimited, geo.CodeOverloaded, geo.CodeProviderUnreachable,
-}
-
 // decodeReplies returns the outcomes of queries that another node has sent.
 func decodeReplies(body []byte, queries []geo.Query, now time.Time) ([]outcome, error) {
 	var replies []reply
@@ -98,7 +93,7 @@ func decodeReplies(body []byte, queries []geo.Query, now time.Time) ([]outcome, 
 				return nil, err
 			}
 			outcomes[i].Outcome = geo.Outcome{Entry: entry, Err: entry.Err, Cached: r.Cached}
-		case r.Error != nil && slices.Contains(codes, r.Error.Code):
+		case r.Error != nil && slices.Contains(geo.Codes, r.Error.Code):
 			outcomes[i] = outcome{
 				Outcome: geo.Outcome{Err: r.Error}, mayFallBack: r.FallBack, moved: r.Moved,
 			}
