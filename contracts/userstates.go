@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
@@ -127,20 +129,21 @@ func parseGroups(a arguments) (setUp, error) {
 		if err := f.needUser(ctx); err != nil {
 			return err
 		}
+		var writes errgroup.Group // at once, so that a commit has many
 		for _, name := range names {
-			_, err := f.People.CreateGroup(ctx, account.Group{Name: name})
-			if err != nil && !errors.Is(err, account.ErrGroupTaken) {
-				return err
-			}
-			if issuer != "" {
-				continue
-			}
-			if err := f.People.AddMember(ctx, name, f.user.ID); err != nil {
-				return err
-			}
+			writes.Go(func() error {
+				_, err := f.People.CreateGroup(ctx, account.Group{Name: name})
+				switch {
+				case err != nil && !errors.Is(err, account.ErrGroupTaken):
+					return err
+				case issuer != "":
+					return nil
+				}
+				return f.People.AddMember(ctx, name, f.user.ID)
+			})
 		}
-		if issuer == "" {
-			return nil
+		if err := writes.Wait(); err != nil || issuer == "" {
+			return err
 		}
 		return f.connect(ctx, issuer, names)
 	}, nil
