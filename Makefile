@@ -63,7 +63,7 @@ PLAIN = ./docs $(filter-out gatehouse/loadtest,$(shell go list ./loadtest/... ./
 	./providers/cluster
 
 # The packages that take longest come first. make lint runs every analyzer that go test would run.
-test: setup pact-lib contract-tools ## Run every test, those of the service with the race detector (15 minutes on two processors)
+test: setup pact-lib contract-tools ## Run every test, those of the service with the race detector (11 to 18 minutes on two processors)
 	$(PACTENV) scripts/contracts $(PLAIN)
 	go test -vet=off -run 'Allocate|HoldLittle|MemoryPerActor' ./httpedge ./actors/lookup ./actors/token
 	$(RACEENV) go test $(RACE) -vet=off -p 4 -timeout 30m ./cmd/gatehouse ./providers/sqlstore \
