@@ -40,7 +40,7 @@ func TestRefuseAllocatesNothing(t *testing.T) {
 
 // TestMemoryPerActor measures the memory of a token in use.
 func TestMemoryPerActor(t *testing.T) {
-	const n, limit = 100_000, 750
+	const n, limit = 20_000, 750
 	f := newFixture(t, func(c *Config) { c.MaxActive = 64 * n }) // one user has a 64th
 	tokens := make([]string, n)
 	for i := range tokens {
