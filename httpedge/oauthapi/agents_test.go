@@ -293,9 +293,10 @@ func (r *replay) granted(t *testing.T, way, id, secret string, q url.Values, cod
 		if slices.Contains(strings.Fields(r.agent.Refresh), "resource") {
 			again.Set("resource", q.Get("resource"))
 		}
-		fresh := r.posted(t, r.agent.Refresh, way, id, secret, again).Object(t)
-		if fresh["refresh_token"] == last["refresh_token"] {
-			t.Errorf("%s: got %v, want another refresh token", way, fresh)
+		a := r.posted(t, r.agent.Refresh, way, id, secret, again)
+		fresh := a.Object(t)
+		if a.Status != 200 || fresh["refresh_token"] == last["refresh_token"] {
+			t.Fatalf("%s: got %d %s, want another refresh token", way, a.Status, a.Body)
 		}
 		last = fresh
 	}
