@@ -14,7 +14,7 @@ const (
 	CodeProviderUnreachable Code = "provider_unreachable"
 )
 
-// Codes are all codes. A node refuses the outcomes of another that have none of them.
+// Codes are all codes. A node refuses replies of another node that have any other.
 var Codes = []Code{CodeInvalidQuery, CodeRateLimited, CodeOverloaded, CodeProviderUnreachable}
 
 // Reason refines CodeInvalidQuery; it is "" with every other code.

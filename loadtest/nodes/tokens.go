@@ -28,7 +28,7 @@ type Token struct {
 // six hours.
 func (c *Cluster) Tokens(ctx context.Context, n, users int) (all []Token, err error) {
 	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: c.database, KeyFiles: []string{c.keyFile},
-		Migrate:      true,        // that of an older program
+		Migrate:      true,        // an older program may have made the database
 		WriteTimeout: time.Minute, // of a busy machine
 		Logger: slog.New(slog.NewTextHandler(os.Stderr,
 			&slog.HandlerOptions{Level: slog.LevelWarn}))})
