@@ -29,7 +29,8 @@ func (e Endpoint) Scope() oauth.Scopes { return scopeOf[e] }
 // isLimited reports whether the requests of an access token to the endpoint are counted.
 func (e Endpoint) isLimited() bool { return int(e) < len(limitOf) }
 
-// Verdict is the decision about a bearer token at an endpoint.
+// Verdict is the decision about a bearer token at an endpoint. Nodes tell each other its number: a
+// new one comes last.
 type Verdict int
 
 // The verdicts.
@@ -39,12 +40,12 @@ const (
 	RateLimited                      // 429
 	InsufficientScope                // 403 insufficient_scope
 	UnapprovedScope                  // 403 unapproved_scope
+	Admitted                         // 200
+	TryLater                         // overloaded, or the store does not respond: 503
+	WrongAudience                    // for resources of others (RFC 8707): 401
 	// InsufficientAuthentication: the client requires a second factor, and the user has signed in
 	// without. 401 insufficient_user_authentication
 	InsufficientAuthentication
-	Admitted      // 200
-	TryLater      // overloaded, or the store does not respond: 503
-	WrongAudience // for resources of others (RFC 8707): 401
 )
 
 // Admission is the decision about a request with a bearer token.

@@ -39,3 +39,16 @@ func TestHandedWindowsAreBounded(t *testing.T) {
 		t.Errorf("got windows of %d tokens, want %d with the first one", len(kept), mostHanded)
 	}
 }
+
+// TestVerdictsOfTheReleaseBefore holds the numbers that a node of the release before understands.
+// Else it refuses, and asks again about, what this one has counted.
+func TestVerdictsOfTheReleaseBefore(t *testing.T) {
+	for i, verdict := range []Verdict{
+		TokenInvalid, TokenExpired, RateLimited, InsufficientScope, UnapprovedScope, Admitted, TryLater,
+	} {
+		reply := (&countReply{verdict: verdict}).append(nil, false)
+		if got, want := reply[0], byte(i+1); got != want {
+			t.Errorf("verdict %d: got the number %d, want %d", verdict, got, want)
+		}
+	}
+}

@@ -386,7 +386,7 @@ func (c *countReply) parse(body []byte, named bool) bool {
 		c.reply.Name, c.reply.Held = partition.ReadWindowName(&r), r.UpTo(partition.MostCounted)
 		c.reply.Granted = r.UpTo(partition.MostCounted)
 	}
-	return !r.Bad && len(r.Rest) == 0 && c.verdict >= TokenInvalid && c.verdict <= WrongAudience
+	return !r.Bad && len(r.Rest) == 0 && c.verdict <= InsufficientAuthentication
 }
 
 func appendReport(dst []byte, r partition.Report) []byte {
