@@ -98,7 +98,7 @@ func adminErrors(t *testing.T) []string {
 
 func profileErrors(*testing.T) []string {
 	var lines []string
-	for v := token.TokenInvalid; v <= token.TryLater; v++ {
+	for v := token.TokenInvalid; v <= token.InsufficientAuthentication; v++ {
 		if v != token.Admitted {
 			lines = append(lines, told(&endpoint.Refusal{Verdict: v}))
 		}
