@@ -315,7 +315,7 @@ func folderOf(t *testing.T, row []string) []string {
 // packages are the folders of the upper three levels that hold Go files.
 func packages(t *testing.T) []string {
 	var folders []string
-	for _, pattern := range []string{"*/*.go", "*/*/*.go", "*/*/*/*.go"} {
+	for _, pattern := range []string{"[^.]*/*.go", "[^.]*/*/*.go", "[^.]*/*/*/*.go"} { // not .tools
 		files, err := fs.Glob(os.DirFS(root), pattern)
 		if err != nil {
 			t.Fatal(err)
