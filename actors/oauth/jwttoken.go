@@ -55,9 +55,11 @@ func SealedIn(token string) string {
 }
 
 // PeekToken is PeekAccessToken for an access token as a client sends it, in any form. What a JWT
-// carries is none. It allocates for a JWT only.
+// carries is none, but for JWTs of the release before, which carry a token of the other form. It
+// allocates for a JWT only.
 func PeekToken(token string) (id TokenID, number uint16, ok bool) {
-	if sealed := SealedIn(token); IsJWT(token) == (formatOf(sealed) == jwtPartFormat) {
+	sealed := SealedIn(token)
+	if IsJWT(token) || formatOf(sealed) == accessTokenFormat {
 		return PeekAccessToken(sealed)
 	}
 	return id, 0, false

@@ -2,10 +2,14 @@ package token_test
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
 	"gatehouse/actors/token"
 )
 
@@ -103,6 +107,31 @@ func TestAllowanceTells(t *testing.T) {
 			a := c.nodes[node].Admit(bearer, token.BasicProfile, time.Now())
 			if a.Verdict != token.RateLimited || a.Rate.Remaining != 0 || a.Rate.Wait != 60 {
 				t.Errorf("node %d: got %+v, want it refused for 60 s", node, a.Rate)
+			}
+		}
+	})
+}
+
+// TestJWTsBesideTheReleaseBefore issues JWTs beside a node of the release before, which opens no
+// other part of one than an access token, and without.
+func TestJWTsBesideTheReleaseBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, 0)
+		n := c.nodes[0]
+		n.client, n.secret = n.register(t, oauth.Client{
+			Name: "Shop", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
+			Grants:  oauth.AuthorizationCodeGrant,
+			Options: oauth.ClientOptions{JWTAccessTokens: true},
+		})
+		for version, prefix := range map[int]string{1: "gtat_", partition.Version: "gtjw_"} {
+			c.change(func() { c.version = version })
+			bearer := n.newTokens(t).AccessToken
+			if got := oauth.SealedIn(bearer); !oauth.IsJWT(bearer) || !strings.HasPrefix(got, prefix) {
+				t.Errorf("version %d: got %q in %q, want %s…", version, got, bearer, prefix)
+			}
+			c.change(func() { c.version = partition.Version })
+			for _, node := range c.nodes {
+				node.wantVerdict(t, "a JWT of version "+strconv.Itoa(version), bearer, token.Admitted)
 			}
 		}
 	})

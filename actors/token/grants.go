@@ -209,7 +209,8 @@ func (s *Service) obtain(
 	err := s.do(ctx, a, message)
 	if err == nil && m.result.Outcome == oauth.OutcomeDone {
 		m.access.Epochs = m.result.Epochs
-		m.response.AccessToken = s.keys.seal(&m.access, m.attached.accessToken != nil, m.now)
+		isJWT := m.attached.accessToken != nil && s.allKnowJWTParts()
+		m.response.AccessToken = s.keys.seal(&m.access, isJWT, m.now)
 		a.issued.Add(1)
 		a.used.Store(m.now.Unix())
 		return s.sign(m)

@@ -43,11 +43,11 @@ func TestHandedWindowsAreBounded(t *testing.T) {
 // TestVerdictsOfTheReleaseBefore holds the numbers that a node of the release before understands.
 // Else it refuses, and asks again about, what this one has counted.
 func TestVerdictsOfTheReleaseBefore(t *testing.T) {
-	for i, verdict := range []Verdict{
-		TokenInvalid, TokenExpired, RateLimited, InsufficientScope, UnapprovedScope, Admitted, TryLater,
+	for verdict, want := range map[Verdict]byte{
+		TokenInvalid: 1, TokenExpired: 2, RateLimited: 3, InsufficientScope: 4, UnapprovedScope: 5,
+		Admitted: 6, TryLater: 7, InsufficientAuthentication: 4,
 	} {
-		reply := (&countReply{verdict: verdict}).append(nil, false)
-		if got, want := reply[0], byte(i+1); got != want {
+		if got := (&countReply{verdict: verdict}).append(nil, false)[0]; got != want {
 			t.Errorf("verdict %d: got the number %d, want %d", verdict, got, want)
 		}
 	}

@@ -97,6 +97,12 @@ func (s *Service) openJWT(jwt string) (sealed, id string, ok bool) {
 	return claims.Sealed, claims.ID, err == nil && claims.Issuer == s.config.Issuer
 }
 
+// allKnowJWTParts reports whether all nodes open what SealForJWT makes. Those of the release before
+// want an access token of the other form in a JWT.
+func (s *Service) allKnowJWTParts() bool {
+	return s.config.Peers == nil || s.config.Peers.View().Version >= 2
+}
+
 // know has an actor know the JWT that its token is, so that its signature is checked once.
 func (a *tokenActor) know(token string) *tokenActor {
 	if a != nil && oauth.IsJWT(token) {

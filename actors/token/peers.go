@@ -356,7 +356,11 @@ func (c *countReply) append(dst []byte, named bool) []byte {
 	if c.rate.Allowed {
 		allowed = 1
 	}
-	dst = append(dst, 1+byte(c.verdict), allowed)
+	verdict := c.verdict
+	if verdict == InsufficientAuthentication && !named {
+		verdict = InsufficientScope // which the release before knows, and decides again itself
+	}
+	dst = append(dst, 1+byte(verdict), allowed)
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Limit))
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Remaining))
 	dst = binary.AppendUvarint(dst, uint64(c.rate.Reset))

@@ -342,7 +342,7 @@ func TestOperatorReadsAndDrains(t *testing.T) {
 }
 
 // TestOldDatabaseGetsMissingKeys opens a database from before clusters and id_tokens, which has other
-// keys.
+// keys. Servers that run already are told.
 func TestOldDatabaseGetsMissingKeys(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
@@ -355,7 +355,12 @@ func TestOldDatabaseGetsMissingKeys(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			after := allKeys(t, open(t, config))
+			s = open(t, config)
+			after := allKeys(t, s)
+			if _, told, err := s.Changes(t.Context(), 0, 100); err != nil || len(told) != 4 ||
+				told[0].Keys == "" {
+				t.Errorf("got changes %+v, error %v, want one of each missing key", told, err)
+			}
 			if len(after) != len(oauth.Purposes) || len(before) != len(after)-4 ||
 				after[3].Secret == [32]byte{} || after[4].Secret == [32]byte{} ||
 				after[5].Private == "" || after[6].Private == "" {

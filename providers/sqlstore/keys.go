@@ -312,6 +312,9 @@ func (b *batch) insertFirst(
 		if err := b.insertKey(fresh, file); err != nil {
 			return err
 		}
+		if len(stored) > 0 { // servers of the release before may run that lack it
+			b.note(keysChange, string(purpose))
+		}
 	}
 	return nil
 }
