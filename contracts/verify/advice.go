@@ -73,7 +73,7 @@ func (g *recording) headers(expected *contracts.Interaction) []string {
 func (g *recording) line(expected *contracts.Interaction) string {
 	parts := append([]string{g.request.Method + " " + redacted(g.request.RequestURI)},
 		g.headers(expected)...)
-	if body := g.sent.String(); body != "" {
+	if body := string(g.sent); body != "" {
 		parts = append(parts, "body "+shortened(body))
 	}
 	return strings.Join(parts, "; ")
@@ -96,7 +96,7 @@ func (g *recording) curl(base *url.URL, expected *contracts.Interaction) string 
 	for _, header := range g.headers(expected) {
 		words = append(words, "-H", quoted(header))
 	}
-	if body := g.sent.String(); body != "" {
+	if body := string(g.sent); body != "" {
 		words = append(words, "--data-raw", quoted(shortened(body)))
 	}
 	return strings.Join(words, " ")

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"encoding/json"
@@ -117,25 +118,7 @@ type recording struct {
 	status  int
 	body    strings.Builder
 	request *http.Request
-	sent    strings.Builder // the body of the request
-}
-
-// tee is a body of which kept gets the beginning.
-type tee struct {
-	io.ReadCloser
-	kept *strings.Builder
-}
-
-// Read implements io.Reader.
-func (t tee) Read(b []byte) (int, error) {
-	n, err := t.ReadCloser.Read(b)
-	keep(t.kept, b[:n])
-	return n, err
-}
-
-// keep appends as much of b as maxRecorded allows.
-func keep(kept *strings.Builder, b []byte) {
-	kept.Write(b[:min(len(b), maxRecorded-min(maxRecorded, kept.Len()))])
+	sent    []byte // the beginning of the body of the request
 }
 
 func newRecorder(target Target) (*recorder, error) {
@@ -203,7 +186,13 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	got := &recording{ResponseWriter: w, request: request.Clone(request.Context())}
 	if request.URL.Path != statePath {
 		r.last = got
-		request.Body = tee{request.Body, &got.sent}
+		// A proxy may read on after its response. An error comes again when the rest is read.
+		body := request.Body
+		got.sent, _ = io.ReadAll(io.LimitReader(body, maxRecorded))
+		request.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(got.sent), body), body}
 		r.target.Service.ServeHTTP(got, request)
 		return
 	}
@@ -232,7 +221,7 @@ func (r *recording) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	keep(&r.body, b)
+	r.body.Write(b[:min(len(b), maxRecorded-min(maxRecorded, r.body.Len()))])
 	return r.ResponseWriter.Write(b)
 }
 
