@@ -88,7 +88,10 @@ func (n *Node) Start(ctx context.Context) error {
 func (n *Node) Launch(ctx context.Context) error {
 	args := []string{"serve", "--listen", net.JoinHostPort(n.ip, publicPort), "--admin-listen",
 		net.JoinHostPort(n.ip, adminPort), "--log-format", "json", "--log-level", "info", "--ptr", "off",
-		"--max-connections-per-address", "65536"}
+		"--max-connections-per-address", "65536",
+		// Else a request is counted now and then on a connection that just closes, and again when
+		// the balancer repeats it.
+		"--drain-delay", (2*probeInterval + 100*time.Millisecond).String()}
 	if n.cluster.config.Cluster {
 		args = append(args, "--cluster-listen", net.JoinHostPort(n.ip, clusterPort),
 			"--cluster-advertise", n.Peers.Address, "--cluster-name", n.Name)
