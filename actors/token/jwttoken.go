@@ -98,9 +98,9 @@ func (s *Service) openJWT(jwt string) (sealed, id string, ok bool) {
 }
 
 // allKnowJWTParts reports whether all nodes open what SealForJWT makes. Those of the release before
-// want an access token of the other form in a JWT.
+// want an access token of the other form in a JWT, and know no names either.
 func (s *Service) allKnowJWTParts() bool {
-	return s.config.Peers == nil || s.config.Peers.View().Version >= 2
+	return s.config.Peers == nil || knowNames(s.config.Peers.View())
 }
 
 // know has an actor know the JWT that its token is, so that its signature is checked once.
