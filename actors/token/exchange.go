@@ -26,11 +26,8 @@ const keptExchanges = 10_000
 func (s *Service) exchange(
 	ctx context.Context, a *clientActor, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
-	if fault := c.Authenticate(r.Credentials); fault != nil { // before the work for a subject token
-		return nil, fault
-	}
-	if fault := oauth.CheckGrant(c, r); fault != nil {
-		return nil, fault
+	if r.AsksIDJAG() {
+		return s.issueIDJAG(ctx, c, r, now)
 	}
 	m := &exchange{}
 	m.tokenAsk = tokenAsk{request: r, now: now, result: &m.decided}

@@ -70,20 +70,23 @@ func (s *Service) token(
 	if err := s.prove(ctx, &r.Credentials, known, now); err != nil {
 		return nil, err
 	}
-	switch r.Grant {
-	case oauth.AuthorizationCodeGrant, oauth.DeviceCodeGrant:
-		return s.redeem(ctx, a, known, r, now)
-	case oauth.RefreshTokenGrant:
-		return s.rotate(ctx, a, known, r, now)
-	case oauth.JWTBearerGrant:
-		return s.redeemIDJAG(ctx, a, known, r, now)
-	case oauth.TokenExchangeGrant:
-		if r.AsksIDJAG() {
-			return s.issueIDJAG(ctx, known, r, now)
-		}
-		return s.exchange(ctx, a, known, r, now)
+	// Before anything is read or signed for it. The actor checks again, with the client as it is then.
+	if fault := cmp.Or(known.Authenticate(r.Credentials), oauth.CheckGrant(known, r)); fault != nil {
+		return nil, fault
 	}
-	return s.issue(ctx, a, known, r, now)
+	return grants[r.Grant](s, ctx, a, known, r, now)
+}
+
+// grants serves the requests of each grant type, for a client that may use it.
+var grants = map[oauth.GrantTypes]func(
+	*Service, context.Context, *clientActor, *oauth.Client, *oauth.TokenRequest, time.Time,
+) (*oauth.TokenResponse, error){
+	oauth.AuthorizationCodeGrant: (*Service).redeem,
+	oauth.DeviceCodeGrant:        (*Service).redeem,
+	oauth.RefreshTokenGrant:      (*Service).rotate,
+	oauth.ClientCredentialsGrant: (*Service).issue,
+	oauth.JWTBearerGrant:         (*Service).redeemIDJAG,
+	oauth.TokenExchangeGrant:     (*Service).exchange,
 }
 
 // client returns a client's actor and record, from the store if needed, or oauth.ErrNotFound. An

@@ -202,6 +202,7 @@ func TestIDJAGIsNotIssued(t *testing.T) {
 			f.ask(t, row.client, idToken, otherService, row.form...).FailsAs(t, 400, row.code)
 		})
 	}
+	f.ask(t, f.client, idToken, otherService, "client_secret", "wrong").FailsAs(t, 401, "invalid_client")
 	for name, value := range map[string]string{"resource": "x", "scope": `a"b`} {
 		a := f.ask(t, f.client, idToken, otherService, name, value)
 		if !strings.Contains(a.Body, "of the other service") {
