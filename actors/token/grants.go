@@ -74,11 +74,11 @@ func (s *Service) token(
 	if fault := cmp.Or(known.Authenticate(r.Credentials), oauth.CheckGrant(known, r)); fault != nil {
 		return nil, fault
 	}
-	return grants[r.Grant](s, ctx, a, known, r, now)
+	return grantTypes[r.Grant](s, ctx, a, known, r, now)
 }
 
-// grants serves the requests of each grant type, for a client that may use it.
-var grants = map[oauth.GrantTypes]func(
+// grantTypes serve the requests of an authenticated client that may use them.
+var grantTypes = map[oauth.GrantTypes]func(
 	*Service, context.Context, *clientActor, *oauth.Client, *oauth.TokenRequest, time.Time,
 ) (*oauth.TokenResponse, error){
 	oauth.AuthorizationCodeGrant: (*Service).redeem,

@@ -75,10 +75,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		ended.WithLabelValues("unconsented")
 	m.clientsCrowdedOut = ended.WithLabelValues("crowded_out")
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
-	for _, grant := range []oauth.GrantTypes{
-		oauth.AuthorizationCodeGrant, oauth.RefreshTokenGrant, oauth.ClientCredentialsGrant,
-		oauth.DeviceCodeGrant, oauth.TokenExchangeGrant, oauth.JWTBearerGrant,
-	} {
+	for grant := range grantTypes {
 		m.issued[grant] = m.tokenRequests.WithLabelValues(grant.String(), "ok")
 	}
 	allowances := counters("gatehouse_cluster_allowances_total",
