@@ -45,7 +45,7 @@ var userInfoTrial = trial{
 
 // reads makes access tokens for scopes, with which a path is read.
 func (p *plan) reads(path string, scopes oauth.Scopes) (requests [][]byte, err error) {
-	return requests, p.plant(oauth.ClientOptions{}, func(db *planted) error {
+	return requests, p.makeIdentity(oauth.ClientOptions{}, func(db *identity) error {
 		tokens, err := db.seal(p.tokens, scopes)
 		for _, token := range tokens {
 			requests = append(requests, get(path, "Authorization: Bearer "+token+"\r\n"))
@@ -58,7 +58,7 @@ func (p *plan) reads(path string, scopes oauth.Scopes) (requests [][]byte, err e
 var introspectTrial = trial{
 	name: "introspect", requests: 90_000, tokens: accessTokens, proof: "Pragma: no-cache",
 	prepare: func(p *plan) (requests [][]byte, err error) {
-		return requests, p.plant(oauth.ClientOptions{}, func(db *planted) error {
+		return requests, p.makeIdentity(oauth.ClientOptions{}, func(db *identity) error {
 			tokens, err := db.seal(p.tokens, oauth.UserScopes)
 			for _, token := range tokens {
 				requests = append(requests, db.post("/oauth/introspect", url.Values{"token": {token}}))
@@ -72,7 +72,7 @@ var introspectTrial = trial{
 var tokenTrial = trial{
 	name: "token", requests: 60_000, proof: "Pragma: no-cache",
 	prepare: func(p *plan) (requests [][]byte, err error) {
-		return requests, p.plant(oauth.ClientOptions{}, func(db *planted) error {
+		return requests, p.makeIdentity(oauth.ClientOptions{}, func(db *identity) error {
 			requests = [][]byte{db.post("/oauth/token", url.Values{"grant_type": {"client_credentials"}})}
 			return nil
 		})
@@ -115,7 +115,7 @@ const (
 // redemptions stores codes for scopes, of a client with these options.
 func (p *plan) redemptions(scopes oauth.Scopes, options oauth.ClientOptions) (
 	requests [][]byte, err error) {
-	return requests, p.plant(options, func(db *planted) error {
+	return requests, p.makeIdentity(options, func(db *identity) error {
 		redirectURI := db.client.RedirectURIs[0]
 		var codes []oauth.AuthorizationCode
 		for range p.requests {
@@ -136,16 +136,16 @@ func (p *plan) redemptions(scopes oauth.Scopes, options oauth.ClientOptions) (
 	})
 }
 
-// planted is a database with a client and a user.
-type planted struct {
+// identity is a database with a client and a user.
+type identity struct {
 	store  *sqlstore.Store
 	client *oauth.Client
 	secret string
 	user   *account.User
 }
 
-// plant creates the database with a client and a user and lets gatehouse use it. fill adds more.
-func (p *plan) plant(options oauth.ClientOptions, fill func(*planted) error) (err error) {
+// makeIdentity creates the database with a client and a user and lets gatehouse use it. fill adds more.
+func (p *plan) makeIdentity(options oauth.ClientOptions, fill func(*identity) error) (err error) {
 	if !p.allRoles {
 		p.flags = append(p.flags, "--roles=identity")
 	}
@@ -162,7 +162,7 @@ func (p *plan) plant(options oauth.ClientOptions, fill func(*planted) error) (er
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	now := time.Now()
-	db := &planted{store: store, secret: oauth.NewClientSecret(), user: &account.User{
+	db := &identity{store: store, secret: oauth.NewClientSecret(), user: &account.User{
 		Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa", Gender: "female",
 		Created: now, Updated: now}}
 	db.client = &oauth.Client{
@@ -180,14 +180,14 @@ func (p *plan) plant(options oauth.ClientOptions, fill func(*planted) error) (er
 }
 
 // post returns a request of the client.
-func (db *planted) post(path string, form url.Values) []byte {
+func (db *identity) post(path string, form url.Values) []byte {
 	form.Set("client_id", db.client.ID)
 	form.Set("client_secret", db.secret)
 	return post(path, "application/x-www-form-urlencoded", form.Encode())
 }
 
 // seal returns n access tokens of the user for scopes. They expire in an hour.
-func (db *planted) seal(n int, scopes oauth.Scopes) ([]string, error) {
+func (db *identity) seal(n int, scopes oauth.Scopes) ([]string, error) {
 	ctx, now := context.Background(), time.Now()
 	keys, err := db.store.Keys(ctx, now) // the current one for tokens is the first
 	if err != nil {

@@ -35,7 +35,7 @@ var mixedTrial = trial{
 	prepare: func(p *plan) (requests [][]byte, err error) {
 		p.allRoles = true
 		p.flags = append(p.flags, "--ip-provider=sim", "--ip-api-base="+p.upstream)
-		return requests, p.plant(oauth.ClientOptions{}, func(db *planted) error {
+		return requests, p.makeIdentity(oauth.ClientOptions{}, func(db *identity) error {
 			// Each token is used for both profiles and introspection.
 			tokens, err := db.seal(p.tokens, oauth.UserScopes)
 			if err != nil {
