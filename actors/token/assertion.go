@@ -153,7 +153,12 @@ func (s *Service) prove(
 		return tooMany("The client has sent too many assertions.", wait)
 	}
 	if !a.IsReusable {
-		if err := s.useAssertion(ctx, client, a); err != nil {
+		err := s.useAssertion(ctx, client, a)
+		if errors.Is(err, oauth.ErrAssertionUsed) { // anybody may have sent it again: they pay
+			s.prover.proofs.Forgive(client.ID)
+			s.prover.failed.Take(by, now)
+		}
+		if err != nil {
 			return err
 		}
 	}

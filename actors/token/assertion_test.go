@@ -119,39 +119,49 @@ func TestAssertionIsUsedOnce(t *testing.T) {
 	}
 }
 
+// TestWrongAssertionsAreThrottled sends wrong assertions, or one that is used: whoever sends them pays,
+// not the client.
 func TestWrongAssertionsAreThrottled(t *testing.T) {
-	f := newFixture(t, func(c *token.Config) { c.Issuer = testIssuer })
-	key, now := newClientKey(t, "a"), time.Now()
-	c, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant,
-		Options: oauth.ClientOptions{JWKS: jwksOf(t, key)}})
-	wrong := 0
-	for i := range 40 {
-		r := proves(c.ID, newClientKey(t, "a").assert(t, c.ID, strconv.Itoa(i), now))
-		r.Caller = netip.MustParseAddr("192.0.2.1")
-		if _, fault := f.Token(t.Context(), r, now); !fault.Throttled {
-			wrong++
+	for _, used := range []bool{false, true} {
+		f := newFixture(t, func(c *token.Config) { c.Issuer = testIssuer })
+		key, now := newClientKey(t, "a"), time.Now()
+		c, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant,
+			Options: oauth.ClientOptions{JWKS: jwksOf(t, key)}})
+		assertion, wrong := key.assert(t, c.ID, "used", now), 0
+		if _, fault := f.Token(t.Context(), proves(c.ID, assertion), now); fault != nil {
+			t.Fatalf("got %v, want a token", fault)
 		}
-	}
-	if wrong != 20 {
-		t.Errorf("got %d wrong assertions, want 20", wrong)
-	}
-	other, _ := f.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant,
-		Options: oauth.ClientOptions{JWKS: jwksOf(t, key)}})
-	for _, row := range []struct {
-		what, client, caller string
-		after                time.Duration
-		ok                   bool
-	}{
-		{"a right one, unchecked", c.ID, "192.0.2.1", 0, false},
-		{"another client", other.ID, "192.0.2.1", 0, true},
-		{"another network", c.ID, "192.0.2.2", 0, true},
-		{"later", c.ID, "192.0.2.1", time.Second, true},
-	} {
-		r := proves(row.client, key.assert(t, row.client, row.what, now))
-		r.Caller = netip.MustParseAddr(row.caller)
-		_, fault := f.Token(t.Context(), r, now.Add(row.after))
-		if ok := fault == nil; ok != row.ok || !ok && !fault.Throttled {
-			t.Errorf("%s: got %v, want a token: %t", row.what, fault, row.ok)
+		for i := range 40 {
+			if !used {
+				assertion = newClientKey(t, "a").assert(t, c.ID, strconv.Itoa(i), now)
+			}
+			r := proves(c.ID, assertion)
+			r.Caller = netip.MustParseAddr("192.0.2.1")
+			if _, fault := f.Token(t.Context(), r, now); !fault.Throttled {
+				wrong++
+			}
+		}
+		if wrong != 20 {
+			t.Errorf("used %t: got %d assertions that are refused, want 20", used, wrong)
+		}
+		other, _ := f.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant,
+			Options: oauth.ClientOptions{JWKS: jwksOf(t, key)}})
+		for _, row := range []struct {
+			what, client, caller string
+			after                time.Duration
+			ok                   bool
+		}{
+			{"a right one, unchecked", c.ID, "192.0.2.1", 0, false},
+			{"another client", other.ID, "192.0.2.1", 0, true},
+			{"another network", c.ID, "192.0.2.2", 0, true},
+			{"later", c.ID, "192.0.2.1", time.Second, true},
+		} {
+			r := proves(row.client, key.assert(t, row.client, row.what, now))
+			r.Caller = netip.MustParseAddr(row.caller)
+			_, fault := f.Token(t.Context(), r, now.Add(row.after))
+			if ok := fault == nil; ok != row.ok || !ok && !fault.Throttled {
+				t.Errorf("used %t, %s: got %v, want a token: %t", used, row.what, fault, row.ok)
+			}
 		}
 	}
 }
