@@ -27,32 +27,47 @@ func TestDeleteClientWithUnknownOutcome(t *testing.T) {
 	f.wantFault(t, "after", f.ownRequest(), oauth.InvalidClient)
 }
 
-// TestClientChangesDuringRequest changes the client while its code is being read: the request must
-// see the change.
+// TestClientChangesDuringRequest changes the client while its code, or the refresh token for an ID-JAG,
+// is being read: the request must see the change.
 func TestClientChangesDuringRequest(t *testing.T) {
+	const audience = "https://tasks.example"
+	idJAG := func(f *fixture) *oauth.TokenRequest {
+		return &oauth.TokenRequest{Grant: oauth.TokenExchangeGrant, Credentials: f.credentials(),
+			TokenExchange: oauth.TokenExchange{SubjectToken: f.newTokens(t).RefreshToken,
+				SubjectTokenType: oauth.RefreshTokenType, RequestedTokenType: oauth.IDJAGTokenType,
+				Audiences: []string{audience}}}
+	}
+	code := func(f *fixture) *oauth.TokenRequest { return f.codeRequest(f.newCode(t)) }
+	revokeSecret := func(f *fixture) error {
+		return f.RevokeSecret(t.Context(), f.client.ID, f.client.Secrets[0].ID)
+	}
 	for name, c := range map[string]struct {
-		change func(*fixture) error
-		want   oauth.Code
+		request func(*fixture) *oauth.TokenRequest
+		change  func(*fixture) error
+		want    oauth.Code
 	}{
-		"secret revoked": {func(f *fixture) error {
-			return f.RevokeSecret(t.Context(), f.client.ID, f.client.Secrets[0].ID)
-		}, oauth.InvalidClient},
-		"client disabled": {func(f *fixture) error {
+		"secret revoked":         {code, revokeSecret, oauth.InvalidClient},
+		"secret revoked, id-jag": {idJAG, revokeSecret, oauth.TemporarilyUnavailable},
+		"client disabled": {code, func(f *fixture) error {
 			_, err := f.UpdateClient(t.Context(), f.client.ID, func(c *oauth.Client) error {
 				c.Disabled = true
 				return nil
 			})
 			return err
 		}, oauth.InvalidClient},
-		"client deleted": {func(f *fixture) error {
+		"client deleted": {code, func(f *fixture) error {
 			return f.DeleteClient(t.Context(), f.client.ID)
 		}, oauth.TemporarilyUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entered, release := make(chan struct{}), make(chan struct{})
-			f := newFixture(t, nil)
-			f.store.onCodeRead = func() { entered <- struct{}{}; <-release }
-			code := f.newCode(t)
+			f := newFixture(t, func(c *token.Config) { c.Issuer, c.IDJAG = testIssuer, true })
+			f.updateClient(t, func(c *oauth.Client) {
+				c.Grants |= oauth.TokenExchangeGrant
+				c.Options.IDJAG.Audiences = []string{audience}
+			})
+			r := c.request(f)
+			f.store.onGrantRead = func() { entered <- struct{}{}; <-release }
 			if _, _, err := f.RotateSecret(t.Context(), f.client.ID, time.Now()); err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +75,7 @@ func TestClientChangesDuringRequest(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				_, fault = f.Token(t.Context(), f.codeRequest(code), time.Now())
+				_, fault = f.Token(t.Context(), r, time.Now())
 			}()
 			<-entered
 			if err := c.change(f); err != nil {

@@ -176,12 +176,6 @@ func (s *Service) saveDevice(
 func (s *Service) poll(
 	ctx context.Context, client *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.AuthorizationCode, error) {
-	if fault := client.Authenticate(r.Credentials); fault != nil {
-		return nil, fault
-	}
-	if fault := oauth.CheckGrant(client, r); fault != nil {
-		return nil, fault
-	}
 	var device *oauth.DeviceCode
 	hash := oauth.HashOf(r.DeviceCode)
 	if oauth.LooksLikeDeviceCode(r.DeviceCode) {
@@ -197,7 +191,7 @@ func (s *Service) poll(
 			}
 		}
 	}
-	if device != nil && device.Decision == oauth.Allowed {
+	if device != nil && device.Decision == oauth.Allowed && device.ClientID == client.ID {
 		return nil, oauth.ErrGrantGone // what the user allowed was revoked since
 	}
 	fault := oauth.CheckPoll(device, client, now)

@@ -46,7 +46,7 @@ func (s *Service) token(
 	}
 	if r.Grant == oauth.ClientCredentialsGrant && r.Assertion == "" {
 		a, known := s.clientActors.find(r.ClientID)
-		if known != nil && !known.Options.JWTAccessTokens {
+		if known != nil && !known.Options.JWTAccessTokens && known.Options.MetadataURL == "" {
 			// It seldom waits, and a deadline would cost more than a token.
 			return s.issue(ctx, a, known, r, now)
 		}
@@ -71,7 +71,11 @@ func (s *Service) token(
 		return nil, err
 	}
 	// Before anything is read or signed for it. The actor checks again, with the client as it is then.
-	if fault := cmp.Or(known.Authenticate(r.Credentials), oauth.CheckGrant(known, r)); fault != nil {
+	fault := known.Authenticate(r.Credentials)
+	if r.AsksIDJAG() && !s.config.IDJAG {
+		fault = cmp.Or(fault, oauth.ErrRequestedType)
+	}
+	if fault = cmp.Or(fault, oauth.CheckGrant(known, r)); fault != nil {
 		return nil, fault
 	}
 	return grantTypes[r.Grant](s, ctx, a, known, r, now)
@@ -169,7 +173,7 @@ func (s *Service) redeem(
 	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
 		return nil, err
 	}
-	if code := m.code; code != nil {
+	if code := m.code; code != nil && code.ClientID == c.ID {
 		m.granted = granted{code.Scopes, code.UserID, code.Details, !code.Used.IsZero()}
 	}
 	return &m.response, s.obtain(ctx, a, c, m, &m.tokenAsk)
@@ -190,7 +194,7 @@ func (s *Service) rotate(
 			return nil, err
 		}
 	}
-	if token := m.token; token != nil {
+	if token := m.token; token != nil && token.Family.ClientID == c.ID {
 		f, outdated := &token.Family, token.Outdated(now, s.config.Lifetimes.RefreshGrace)
 		m.granted = granted{f.Scopes, f.UserID, f.Details, outdated}
 	}

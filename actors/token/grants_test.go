@@ -92,7 +92,8 @@ func TestRefusedRequestsWriteNothing(t *testing.T) {
 	f := newFixture(t, nil)
 	other, otherSecret := f.register(t, oauth.Client{
 		Name: "Other", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
-		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant,
+		Grants:  oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant,
+		Options: oauth.ClientOptions{RequireGroups: []string{"staff"}}, // the user is in none
 	})
 	code, refresh := f.newCode(t), f.newTokens(t).RefreshToken
 	writes := f.store.writes
@@ -124,11 +125,35 @@ func TestRefusedRequestsWriteNothing(t *testing.T) {
 		row.change(r)
 		f.wantFault(t, "refresh: "+row.name, r, row.want)
 	}
+	for _, r := range []*oauth.TokenRequest{f.codeRequest(code), f.refreshRequest(refresh)} {
+		r.ClientID, r.Secret = other.ID, otherSecret
+		_, fault := f.Token(t.Context(), r, time.Now())
+		if !strings.Contains(fault.Description, "unknown, or was issued to another client") {
+			t.Errorf("another client: got %v, want nothing about the user", fault)
+		}
+	}
 	if f.store.writes != writes {
 		t.Errorf("got %d writes, want none", f.store.writes-writes)
 	}
 	f.mustToken(t, f.codeRequest(code))
 	f.mustToken(t, f.refreshRequest(refresh))
+}
+
+// TestMetadataClientsAreTurnedOff has a client of a document that is kept, but no longer served.
+func TestMetadataClientsAreTurnedOff(t *testing.T) {
+	f := newFixture(t, nil)
+	const url = "https://client.example/app.json"
+	c := oauth.Client{ID: oauth.StoredClientID(url), Name: "Doc", Public: true,
+		RedirectURIs: []string{"https://client.example/cb"}, Scopes: oauth.GrantableScopes,
+		Grants:  oauth.AuthorizationCodeGrant,
+		Options: oauth.ClientOptions{SelfRegistered: true, MetadataURL: url}}
+	if err := f.KeepMetadataClient(t.Context(), &c, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, grant := range []oauth.GrantTypes{oauth.AuthorizationCodeGrant, oauth.ClientCredentialsGrant} {
+		f.wantFault(t, grant.String(), &oauth.TokenRequest{Grant: grant,
+			Credentials: oauth.Credentials{ClientID: c.ID}}, oauth.InvalidClient)
+	}
 }
 
 // TestTimeoutInQueueKeepsCodeValid ends a request before the store has begun its operation.

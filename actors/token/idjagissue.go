@@ -18,9 +18,6 @@ import (
 func (s *Service) issueIDJAG(
 	ctx context.Context, c *oauth.Client, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
-	if !s.config.IDJAG {
-		return nil, oauth.ErrRequestedType
-	}
 	idThere, fault := c.IDAtAudience(r)
 	if fault != nil {
 		return nil, fault
@@ -28,6 +25,9 @@ func (s *Service) issueIDJAG(
 	person, err := s.personOf(ctx, c, r, now)
 	if err != nil {
 		return nil, err
+	}
+	if _, current, err := s.client(ctx, c.ID); err != nil || current != c {
+		return nil, errUnavailable // it was changed, and no actor checks it again
 	}
 	room := s.reserve(payerOfClient(c, r.Caller), c.IDTokenAlg(), now)
 	if room == nil {

@@ -44,7 +44,7 @@ type hookedStore struct {
 	followError  error  // of Ends and Changes
 	keysError    error  // of Keys
 	onClientRead func() // called after a client was read, before the reader gets it
-	onCodeRead   func() // called before a code is read
+	onGrantRead  func() // called before a code or a refresh token is read
 	onKeysRead   func() // called after the keys were read, before the reader gets them
 
 	userReads, keyReads, endsReads int
@@ -240,8 +240,8 @@ func (s *hookedStore) Client(ctx context.Context, id string) (*oauth.Client, err
 func (s *hookedStore) AuthorizationCode(
 	ctx context.Context, hash oauth.Hash,
 ) (*oauth.AuthorizationCode, error) {
-	if s.onCodeRead != nil {
-		s.onCodeRead()
+	if s.onGrantRead != nil {
+		s.onGrantRead()
 	}
 	if err := s.failed(); err != nil {
 		return nil, err
@@ -253,6 +253,9 @@ func (s *hookedStore) AuthorizationCode(
 func (s *hookedStore) RefreshToken(
 	ctx context.Context, hash oauth.Hash,
 ) (*oauth.RefreshToken, error) {
+	if s.onGrantRead != nil {
+		s.onGrantRead()
+	}
 	if err := s.failed(); err != nil {
 		return nil, err
 	}

@@ -282,13 +282,19 @@ func TestWrongIDJAGsAreThrottled(t *testing.T) {
 	}
 }
 
-// TestIDJAGIsOff has neither the grant nor its metadata without the draft.
+// TestIDJAGIsOff has neither grant nor metadata without the draft.
 func TestIDJAGIsOff(t *testing.T) {
 	st := stacktest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) {
 		c.Grants |= oauth.JWTBearerGrant
 		c.Options.IDJAG.Issuers = []string{"https://idp.example"}
 	})
+	a := st.PostToken(t, stacktest.Values("grant_type", tokenExchange, "client_id", c.ID, "client_secret",
+		c.Secret, "requested_token_type", typeOfIDJAG))
+	a.FailsAs(t, 400, "invalid_request")
+	if !strings.Contains(a.Body, "requested_token_type is not supported") {
+		t.Errorf("got %s, want no word of the draft", a.Body)
+	}
 	st.PostToken(t, stacktest.Values("grant_type", jwtBearer, "client_id", c.ID, "client_secret",
 		c.Secret, "assertion", "x")).FailsAs(t, 400, "unsupported_grant_type")
 	about := st.Get(t, "/.well-known/oauth-authorization-server")
