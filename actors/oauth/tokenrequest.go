@@ -180,7 +180,7 @@ func parseGrantType(s string) (GrantTypes, *Error) {
 	return grant, nil
 }
 
-const hintGrantType = "Send grant_type=authorization_code, refresh_token or client_credentials."
+const hintGrantType = "Send one of /.well-known/oauth-authorization-server that the client is registered for."
 
 // ErrUnsupportedGrant is the error for a grant type that does not exist, or that exists only for
 // the clients that are registered for it. It must not be modified.
