@@ -1,6 +1,7 @@
 package property_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -28,6 +29,9 @@ var random = flag.Duration("random", 0, "try sequences from random seeds for thi
 
 // sequences is the number of sequences from fixed seeds.
 const sequences = 500
+
+// fixedSeed is one that shows each planted defect. Another operation may need another one.
+const fixedSeed = 1
 
 // asked is the seed on the command line, which a failure names; "0" = none.
 var asked string
@@ -228,7 +232,7 @@ func TestSequences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, max(seed, 1), sequences, s.sequence(all))
+		check(t, cmp.Or(seed, fixedSeed), sequences, s.sequence(all))
 		if seed != 0 {
 			return
 		}
