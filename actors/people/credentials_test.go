@@ -52,6 +52,11 @@ func changeTo(channel account.Channel, address string) change {
 	}
 }
 
+// toBoth are notices of one kind to Ann's addresses.
+func toBoth(kind account.Kind) map[string]account.Kind {
+	return map[string]account.Kind{annMail: kind, annPhone: kind}
+}
+
 func remove(channel account.Channel) change {
 	return func(f *codeFixture, u *account.User, p people.Proof) error {
 		_, err := f.RemoveAddress(f.ctx, u, p, channel, f.now)
@@ -77,9 +82,7 @@ var credentialRows = map[string]credentialRow{
 			_, err := f.ChangePassword(f.ctx, u, p, newPassword, f.now)
 			return err
 		},
-		notices: map[string]account.Kind{
-			annMail: account.PasswordChanged, annPhone: account.PasswordChanged,
-		},
+		notices: toBoth(account.PasswordChanged),
 	},
 	"password set": {
 		has:   account.User{Email: annMail, Phone: annPhone},
@@ -95,16 +98,12 @@ var credentialRows = map[string]credentialRow{
 			_, err = f.ConfirmReset(f.ctx, reset, (<-f.messages).Code, newPassword, testBrowser, f.now)
 			return err
 		},
-		notices: map[string]account.Kind{
-			annMail: account.PasswordRecovered, annPhone: account.PasswordRecovered,
-		},
+		notices: toBoth(account.PasswordRecovered),
 	},
 	"email added": {
 		has: account.User{Phone: annPhone}, wants: audit.AddressChanged,
-		do: changeTo(account.Email, eve),
-		notices: map[string]account.Kind{
-			eve: account.EmailAdded, annPhone: account.EmailAdded,
-		},
+		do:      changeTo(account.Email, eve),
+		notices: map[string]account.Kind{eve: account.EmailAdded, annPhone: account.EmailAdded},
 	},
 	"email changed": {
 		has: byBoth, wants: audit.AddressChanged, ends: true, do: changeTo(account.Email, eve),
@@ -114,15 +113,11 @@ var credentialRows = map[string]credentialRow{
 	},
 	"email removed": {
 		has: byBoth, wants: audit.AddressChanged, ends: true, do: remove(account.Email),
-		notices: map[string]account.Kind{
-			annPhone: account.EmailRemoved, annMail: account.AddressLeft,
-		},
+		notices: map[string]account.Kind{annPhone: account.EmailRemoved, annMail: account.AddressLeft},
 	},
 	"phone added": {
 		has: byMail, wants: audit.AddressChanged, do: changeTo(account.SMS, evePhone),
-		notices: map[string]account.Kind{
-			annMail: account.PhoneAdded, evePhone: account.PhoneAdded,
-		},
+		notices: map[string]account.Kind{annMail: account.PhoneAdded, evePhone: account.PhoneAdded},
 	},
 	"phone changed": {
 		has: byBoth, wants: audit.AddressChanged, ends: true, do: changeTo(account.SMS, evePhone),
@@ -133,15 +128,11 @@ var credentialRows = map[string]credentialRow{
 	},
 	"phone removed": {
 		has: byBoth, wants: audit.AddressChanged, ends: true, do: remove(account.SMS),
-		notices: map[string]account.Kind{
-			annMail: account.PhoneRemoved, annPhone: account.AddressLeft,
-		},
+		notices: map[string]account.Kind{annMail: account.PhoneRemoved, annPhone: account.AddressLeft},
 	},
 	"connection added": {
 		has: byBoth, wants: audit.ConnectionAdded, do: connectAcme,
-		notices: map[string]account.Kind{
-			annMail: account.ConnectionAdded, annPhone: account.ConnectionAdded,
-		},
+		notices: toBoth(account.ConnectionAdded),
 	},
 	"connection removed": {
 		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
@@ -153,38 +144,26 @@ var credentialRows = map[string]credentialRow{
 			c := f.Connected(u, nil)[0]
 			return f.RemoveConnection(f.ctx, u, p.Session, c.ID(), f.now)
 		},
-		notices: map[string]account.Kind{
-			annMail: account.ConnectionRemoved, annPhone: account.ConnectionRemoved,
-		},
+		notices: toBoth(account.ConnectionRemoved),
 	},
 	"phone allowed in place of a password": {
 		has: byBoth, wants: audit.AccountChanged, do: allowPhone(true),
-		notices: map[string]account.Kind{
-			annMail: account.PhoneSignInAllowed, annPhone: account.PhoneSignInAllowed,
-		},
+		notices: toBoth(account.PhoneSignInAllowed),
 	},
 	"phone no longer allowed in place of a password": {
 		has: account.User{
 			Email: annMail, Phone: annPhone, PasswordHash: "yes", PhoneSignIn: true,
 		},
 		wants: audit.AccountChanged, ends: true, do: allowPhone(false),
-		notices: map[string]account.Kind{
-			annMail: account.PhoneSignInEnded, annPhone: account.PhoneSignInEnded,
-		},
+		notices: toBoth(account.PhoneSignInEnded),
 	},
 	"passkey added": {
 		has: byBoth, wants: audit.PasskeyAdded,
 		do: func(f *codeFixture, u *account.User, p people.Proof) error {
-			key := passkeytest.New(f.t, passkeyIssuer)
-			n := people.NewPasskey{Handle: people.NewHandle(u), Name: "Key",
-				PasskeyAnswer: people.PasskeyAnswer{Challenge: []byte(rand32()), Made: f.now}}
-			n.Response = key.Create(f.t, f.NewPasskeyOptions(u, "Atlas", n.Challenge, n.Handle, false))
-			_, err := f.AddPasskey(f.ctx, u, p, n, f.now)
+			_, err := f.AddPasskey(f.ctx, u, p, f.newKey(u, false), f.now)
 			return err
 		},
-		notices: map[string]account.Kind{
-			annMail: account.PasskeyAdded, annPhone: account.PasskeyAdded,
-		},
+		notices: toBoth(account.PasskeyAdded),
 	},
 	"passkey removed": {
 		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
@@ -194,23 +173,15 @@ var credentialRows = map[string]credentialRow{
 		do: func(f *codeFixture, u *account.User, p people.Proof) error {
 			return f.RemovePasskey(f.ctx, u, p, []byte("key"), f.now)
 		},
-		notices: map[string]account.Kind{
-			annMail: account.PasskeyRemoved, annPhone: account.PasskeyRemoved,
-		},
+		notices: toBoth(account.PasskeyRemoved),
 	},
 	"security key added": {
 		has: byBoth, wants: audit.FactorsChanged,
 		do: func(f *codeFixture, u *account.User, p people.Proof) error {
-			key := passkeytest.New(f.t, passkeyIssuer)
-			n := people.NewPasskey{Handle: people.NewHandle(u), Name: "Key",
-				PasskeyAnswer: people.PasskeyAnswer{Challenge: []byte(rand32()), Made: f.now}}
-			n.Response = key.Create(f.t, f.NewPasskeyOptions(u, "Atlas", n.Challenge, n.Handle, true))
-			_, err := f.AddSecurityKey(f.ctx, u, p, n, f.now)
+			_, err := f.AddSecurityKey(f.ctx, u, p, f.newKey(u, true), f.now)
 			return err
 		},
-		notices: map[string]account.Kind{
-			annMail: account.SecurityKeyAdded, annPhone: account.SecurityKeyAdded,
-		},
+		notices: toBoth(account.SecurityKeyAdded),
 	},
 	"security key removed": {
 		has: account.User{Email: annMail, Phone: annPhone, PasswordHash: "yes",
@@ -220,9 +191,7 @@ var credentialRows = map[string]credentialRow{
 		do: afterFactor(func(f *codeFixture, u *account.User, p people.Proof) error {
 			return f.RemovePasskey(f.ctx, u, p, []byte("key"), f.now)
 		}),
-		notices: map[string]account.Kind{
-			annMail: account.SecurityKeyRemoved, annPhone: account.SecurityKeyRemoved,
-		},
+		notices: toBoth(account.SecurityKeyRemoved),
 	},
 	"authenticator added": {
 		has: byBoth, wants: audit.FactorsChanged,
@@ -231,18 +200,14 @@ var credentialRows = map[string]credentialRow{
 			_, err := f.AddAuthenticator(f.ctx, u, p, secret, codeAt(f.t, secret, f.now), f.now)
 			return err
 		},
-		notices: map[string]account.Kind{
-			annMail: account.AuthenticatorAdded, annPhone: account.AuthenticatorAdded,
-		},
+		notices: toBoth(account.AuthenticatorAdded),
 	},
 	"authenticator removed": {
 		has: withApp, wants: audit.FactorsChanged, ends: true,
 		do: afterFactor(func(f *codeFixture, u *account.User, p people.Proof) error {
 			return f.RemoveAuthenticator(f.ctx, u, p, f.now)
 		}),
-		notices: map[string]account.Kind{
-			annMail: account.AuthenticatorRemoved, annPhone: account.AuthenticatorRemoved,
-		},
+		notices: toBoth(account.AuthenticatorRemoved),
 	},
 	"recovery codes replaced": {
 		has: withApp, wants: audit.FactorsChanged,
@@ -250,10 +215,17 @@ var credentialRows = map[string]credentialRow{
 			_, err := f.ReplaceRecoveryCodes(f.ctx, u, p, f.now)
 			return err
 		}),
-		notices: map[string]account.Kind{
-			annMail: account.RecoveryCodesReplaced, annPhone: account.RecoveryCodesReplaced,
-		},
+		notices: toBoth(account.RecoveryCodesReplaced),
 	},
+}
+
+// newKey is a passkey that a browser has just made, or a security key.
+func (f *codeFixture) newKey(u *account.User, isFactor bool) people.NewPasskey {
+	n := people.NewPasskey{Handle: people.NewHandle(u), Name: "Key",
+		PasskeyAnswer: people.PasskeyAnswer{Challenge: []byte(rand32()), Made: f.now}}
+	options := f.NewPasskeyOptions(u, "Atlas", n.Challenge, n.Handle, isFactor)
+	n.Response = passkeytest.New(f.t, passkeyIssuer).Create(f.t, options)
+	return n
 }
 
 // withApp has an authenticator app.
@@ -277,21 +249,11 @@ func TestWaitingConnectionNeedsNewSignIn(t *testing.T) {
 	u := f.newUser(t, byMail)
 	eves := f.newUser(t, account.User{Email: eve})
 	old, of := f.newSession(t, u), f.newSession(t, eves)
-	err := f.store.SaveProvider(f.ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
-		Issuer: acmeIssuer, ClientID: "gate", TrustEmail: true})
+	a, returned, err := f.goToAcme(people.With{Purpose: people.WithSignIn})
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := f.BeginWith(f.ctx, people.With{Provider: "acme", Purpose: people.WithSignIn,
-		Secret: "secret"}, f.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := f.TakeWith(f.ctx, "acme", state, "secret", f.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := f.FinishWith(f.ctx, a, people.Returned{State: state, Secret: "secret"}, nil, nil, f.now)
+	result, err := f.FinishWith(f.ctx, a, returned, nil, nil, f.now)
 	if err != nil || result.Waiting == "" || result.NeedsAddress || result.SignedIn != nil {
 		t.Fatalf("got %+v and error %v, want a connection that waits", result, err)
 	}
@@ -320,27 +282,16 @@ func TestProviderEndsDuringSignIn(t *testing.T) {
 	connected := byMail
 	connected.Credentials.Connections = []account.Connection{{Issuer: acmeIssuer, Subject: "1"}}
 	f.newUser(t, connected)
-	err := f.store.SaveProvider(f.ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
-		Issuer: acmeIssuer, ClientID: "gate"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	slow := context.WithValue(f.ctx, meanwhile{}, func() {
 		if err := f.store.DeleteProvider(f.ctx, "acme"); err != nil {
 			t.Error(err)
 		}
 	})
-	state, err := f.BeginWith(f.ctx, people.With{Provider: "acme", Purpose: people.WithSignIn,
-		Secret: "secret"}, f.now)
+	a, returned, err := f.goToAcme(people.With{Purpose: people.WithSignIn})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := f.TakeWith(f.ctx, "acme", state, "secret", f.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.FinishWith(slow, a, people.Returned{State: state, Secret: "secret"}, nil,
-		func(string) string { return "" }, f.now)
+	_, err = f.FinishWith(slow, a, returned, nil, func(string) string { return "" }, f.now)
 	wantError(t, "a provider that has ended", err, people.ErrAttemptEnded)
 }
 
@@ -394,24 +345,29 @@ func (acme) IsAway(*oauth.Provider) bool { return false }
 
 const acmeIssuer = "https://acme.example"
 
+// goToAcme sends a browser to acme, which sends it back.
+func (f *codeFixture) goToAcme(with people.With) (*oauth.ProviderAttempt, people.Returned, error) {
+	with.Provider, with.Secret = "acme", "secret"
+	err := f.store.SaveProvider(f.ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
+		Issuer: acmeIssuer, ClientID: "gate", TrustEmail: true})
+	if err != nil && !errors.Is(err, oauth.ErrConflict) {
+		return nil, people.Returned{}, err
+	}
+	state, err := f.BeginWith(f.ctx, with, f.now)
+	if err != nil {
+		return nil, people.Returned{}, err
+	}
+	a, err := f.TakeWith(f.ctx, "acme", state, "secret", f.now)
+	return a, people.Returned{State: state, Secret: "secret"}, err
+}
+
 // connectAcme adds a connection to the account of p's session.
 func connectAcme(f *codeFixture, _ *account.User, p people.Proof) error {
-	ctx := f.ctx
-	err := f.store.SaveProvider(ctx, &oauth.Provider{ID: "acme", Kind: oauth.OpenIDProvider,
-		Issuer: acmeIssuer, ClientID: "gate"})
-	if err != nil && !errors.Is(err, oauth.ErrConflict) {
-		return err
-	}
-	state, err := f.BeginWith(ctx, people.With{Provider: "acme", Purpose: people.WithAdd,
-		Secret: "secret", Session: p.Session}, f.now)
+	a, returned, err := f.goToAcme(people.With{Purpose: people.WithAdd, Session: p.Session})
 	if err != nil {
 		return err
 	}
-	a, err := f.TakeWith(ctx, "acme", state, "secret", f.now)
-	if err != nil {
-		return err
-	}
-	_, err = f.FinishWith(ctx, a, people.Returned{State: state, Secret: "secret"}, p.Session, nil, f.now)
+	_, err = f.FinishWith(f.ctx, a, returned, p.Session, nil, f.now)
 	return err
 }
 
