@@ -4,7 +4,6 @@
 package deploy_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -23,26 +22,16 @@ import (
 // built is the folder of a program that was built for these tests.
 var built string
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	var err error
-	if built, err = os.MkdirTemp("", "gatehouse-deploy"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(built)
-	if _, err := lab.Build(context.Background(), built); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", built+"/", "./make")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(lab.WithProgram(func(program string) (int, error) {
+		built = filepath.Dir(program)
+		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", built+"/", "./make")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("%w: %s", err, out)
+		}
+		return m.Run(), nil
+	}))
 }
 
 // sh runs a script in the root of the repository and returns what it prints on stdout. $BUILT has

@@ -21,26 +21,16 @@ import (
 // built is the folder of the programs gatehouse and loadtest.
 var built string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	var err error
-	if built, err = os.MkdirTemp("", "loadtest"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(built)
-	if _, err := lab.Build(context.Background(), built); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", built)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, to compile once
-	if text, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v: %s\n", err, text)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(lab.WithProgram(func(program string) (int, error) {
+		built = filepath.Dir(program)
+		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", built)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, to compile once
+		if text, err := build.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("%w: %s", err, text)
+		}
+		return m.Run(), nil
+	}))
 }
 
 // unhurried makes 20 hits in a second. The schedule ends minutes later, so that hits that begin

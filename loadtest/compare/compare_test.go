@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -22,20 +20,10 @@ func TestMain(m *testing.M) {
 		exitOn(serveRaw(os.Args[2]))
 		return
 	}
-	os.Exit(buildAndRun(m))
-}
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "compare")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		gatehouse, err = lab.Build(context.Background(), dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	os.Exit(lab.WithProgram(func(program string) (int, error) {
+		gatehouse = program
+		return m.Run(), nil
+	}))
 }
 
 // BenchmarkRelativeToRaw reports CPU and rate of each kind of request over loopback, for gatehouse

@@ -48,6 +48,25 @@ func BuildAs(ctx context.Context, program string, flags ...string) (string, erro
 	return program, nil
 }
 
+// WithProgram calls use with a program of Build in a folder of its own, which is gone afterwards. It
+// returns the exit code of a process that does nothing else: that of use, or 1 after an error, which it
+// prints.
+func WithProgram(use func(program string) (code int, err error)) (code int) {
+	folder, err := os.MkdirTemp("", "gatehouse-lab")
+	if err == nil {
+		defer os.RemoveAll(folder)
+		var program string
+		if program, err = Build(context.Background(), folder); err == nil {
+			code, err = use(program)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
 // Run runs a command to its end and returns what it prints.
 func (g Gatehouse) Run(ctx context.Context, args ...string) (stdout []byte, err error) {
 	command := exec.CommandContext(ctx, g.Program, args...)

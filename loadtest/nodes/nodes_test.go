@@ -1,8 +1,6 @@
 package nodes_test
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -17,20 +15,11 @@ import (
 // gatehouse is the program that the tests run.
 var gatehouse string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "nodes")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if gatehouse, err = lab.Build(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(lab.WithProgram(func(program string) (int, error) {
+		gatehouse = program
+		return m.Run(), nil
+	}))
 }
 
 // start starts three nodes.
