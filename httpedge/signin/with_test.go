@@ -32,8 +32,9 @@ import (
 // upstream is an OpenID provider that says what a test wants. The person is always signed in there.
 type upstream struct {
 	*httptest.Server
-	t   *testing.T
-	key *ecdsa.PrivateKey
+	t      *testing.T
+	key    *ecdsa.PrivateKey // signs
+	served *ecdsa.PublicKey  // that of key at first; a node may read it at any time
 
 	mu       sync.Mutex
 	claims   map[string]any // of id_tokens, beside those of the protocol
@@ -51,7 +52,7 @@ func newUpstream(t *testing.T, claims map[string]any) *upstream {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	stacktest.Must(t, err)
-	u := &upstream{t: t, key: key, claims: claims}
+	u := &upstream{t: t, key: key, served: &key.PublicKey, claims: claims}
 	u.Server = httptest.NewServer(http.HandlerFunc(u.serve))
 	t.Cleanup(u.Close)
 	return u
@@ -83,7 +84,7 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 			"jwks_uri": u.URL + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"},
 			"authorization_response_iss_parameter_supported": u.saysIss})
 	case "/keys":
-		write(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &u.key.PublicKey, KeyID: "k1", Use: "sig"}}})
+		write(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: u.served, KeyID: "k1", Use: "sig"}}})
 	case "/authorize":
 		u.code = r.URL.Query()
 		back := u.code.Get("redirect_uri") + "?code=c0de&state=" + url.QueryEscape(u.code.Get("state"))
