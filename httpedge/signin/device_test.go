@@ -243,6 +243,9 @@ func TestDevicePolls(t *testing.T) {
 	b.Send(b.Send(b.Get("/device"), "user_code", userCode), "decision", "allow")
 	b.Send(b.Get("/me/apps"), "client_id", c.ID)
 	poll(t, st, c, code).FailsAs(t, 400, "invalid_grant")
+	if a, b := poll(t, st, other, code), poll(t, st, other, oauth.NewDeviceCode()); a.Body != b.Body {
+		t.Errorf("got %s for another client, want what an unknown code gets: %s", a.Body, b.Body)
+	}
 }
 
 // TestDeviceGrantOfOthers checks that a client without the grant sees what it saw before.
