@@ -180,7 +180,8 @@ func parseGrantType(s string) (GrantTypes, *Error) {
 	return grant, nil
 }
 
-const hintGrantType = "Send one of /.well-known/oauth-authorization-server that the client is registered for."
+const hintGrantType = "Send a grant type that the client is registered for. The document at " +
+	"/.well-known/oauth-authorization-server lists all."
 
 // ErrUnsupportedGrant is the error for a grant type that does not exist, or that exists only for
 // the clients that are registered for it. It must not be modified.

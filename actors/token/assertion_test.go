@@ -119,8 +119,8 @@ func TestAssertionIsUsedOnce(t *testing.T) {
 	}
 }
 
-// TestWrongAssertionsAreThrottled sends wrong assertions, or one that is used: whoever sends them pays,
-// not the client.
+// TestWrongAssertionsAreThrottled sends wrong assertions, or a used one. They count for the client in
+// the sender's network, and nowhere else.
 func TestWrongAssertionsAreThrottled(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		f := newFixture(t, func(c *token.Config) { c.Issuer = testIssuer })
