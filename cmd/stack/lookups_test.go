@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,8 +57,11 @@ func filesOnly(t *testing.T, change func(*stack.Lookups)) *stack.Stack {
 // TestFilesAreKeptUpToDate expects a new file of a publisher in use, and its age and update counted.
 func TestFilesAreKeptUpToDate(t *testing.T) {
 	next := filepath.Join(t.TempDir(), "next.mmdb")
-	mmdbtest.WriteCity(t, next, map[string]geo.Location{"9.0.0.0/8": {City: "Newtown"}, "10.0.0.0/8": {City: "x"}})
+	publish := sync.OnceFunc(func() { // after the file in use: one that was built before it is not taken
+		mmdbtest.WriteCity(t, next, map[string]geo.Location{"9.0.0.0/8": {City: "Newtown"}, "10.0.0.0/8": {City: "x"}})
+	})
 	publisher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		publish()
 		http.ServeFile(w, r, next)
 	}))
 	defer publisher.Close()
